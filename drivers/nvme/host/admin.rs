@@ -134,22 +134,14 @@ impl KeepAliveTimer {
     }
 }
 
-/// The target's reply to an optional feature.
-pub(crate) enum FeatureReply {
-    Accepted,
-    /// The target refused; the controller works without the feature.
-    Refused(CtrlError),
-}
+/// The target's reply to a command for something optional, or its refusal: an error status.
+pub(crate) type Optional<T> = Result<T, CtrlError>;
 
-impl FeatureReply {
-    /// Converts the result of a command: an error status of the target is
-    /// [`Refused`](Self::Refused).
-    fn from_reply(reply: Result<Reply, CtrlError>) -> Result<Self, CtrlError> {
-        match reply {
-            Ok(_) => Ok(Self::Accepted),
-            Err(error) if error.nvme_status.is_some() => Ok(Self::Refused(error)),
-            Err(error) => Err(error),
-        }
+/// Separates refusals from other errors.
+fn optional<T>(reply: Result<T, CtrlError>) -> Result<Optional<T>, CtrlError> {
+    match reply {
+        Err(error) if error.nvme_status.is_none() => Err(error),
+        reply => Ok(reply),
     }
 }
 
@@ -226,11 +218,7 @@ impl Admin<'_> {
         page: LogPage,
         what: &str,
     ) -> Result<Option<Buffer>, CtrlError> {
-        match self.log_page(stage, page, what) {
-            Ok(log) => Ok(Some(log)),
-            Err(failure) if failure.nvme_status.is_some() => Ok(None),
-            Err(failure) => Err(failure),
-        }
+        Ok(optional(self.log_page(stage, page, what))?.ok())
     }
 
     /// Sends a command that returns `length` bytes. `what` names the command in errors.
@@ -262,15 +250,15 @@ impl Admin<'_> {
     pub(crate) fn enable_events(
         &self,
         events: AsyncEventConfig,
-    ) -> Result<FeatureReply, CtrlError> {
+    ) -> Result<Optional<Reply>, CtrlError> {
         let command = Command::set_feature(Feature::AsyncEvents(events));
         let what = "Set Features (Asynchronous Event Configuration)";
-        FeatureReply::from_reply(self.command(ErrorStage::Enable, what, command, None))
+        optional(self.command(ErrorStage::Enable, what, command, None))
     }
 
     /// Enables command retry delays (`ACRE`). A controller that refuses this requests no delays.
     /// Sleeps.
-    pub(crate) fn keep_retry_delays(&self) -> Result<FeatureReply, CtrlError> {
+    pub(crate) fn keep_retry_delays(&self) -> Result<Optional<Reply>, CtrlError> {
         let (stage, what) = (ErrorStage::Enable, "Set Features (Host Behavior Support)");
         let fail = |error| CtrlError::kernel(stage, error, what);
         let mut buffer = Buffer::new(HostBehavior::SIZE, GFP_KERNEL).map_err(fail)?;
@@ -285,7 +273,7 @@ impl Admin<'_> {
             buffer,
             direction: Direction::ToDevice,
         };
-        FeatureReply::from_reply(self.command(stage, what, command, Some(data)))
+        optional(self.command(stage, what, command, Some(data)))
     }
 
     /// Reads the Changed Namespace List, which re-arms the event; `None` if the target has no such

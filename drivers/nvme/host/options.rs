@@ -100,12 +100,8 @@ impl Options {
     /// Whether both connect the same host to the same subsystem over the same path.
     pub(crate) fn same_connection(&self, other: &Self) -> bool {
         self.namespace == other.namespace
-            && self.target.same(&other.target)
-            && match (&self.source, &other.source) {
-                (Some(a), Some(b)) => a.same(b),
-                (None, None) => true,
-                _ => false,
-            }
+            && self.target.address == other.target.address
+            && self.source_address() == other.source_address()
             && *self.subsystem == *other.subsystem
             && *self.host == *other.host
             && self.host_id == other.host_id
@@ -121,6 +117,11 @@ impl Options {
             (true, false, true) => Some(HostIdConflict::HostName),
             _ => None,
         }
+    }
+
+    /// Returns the address to connect from.
+    pub(crate) fn source_address(&self) -> Option<&Address> {
+        self.source.as_ref().map(|source| &source.address)
     }
 
     pub(crate) fn subsystem(&self) -> &str {
@@ -153,9 +154,5 @@ impl TransportAddr {
 
     pub(crate) fn text(&self) -> &str {
         self.text.to_str().unwrap_or_default()
-    }
-
-    fn same(&self, other: &Self) -> bool {
-        self.address == other.address
     }
 }

@@ -20,6 +20,13 @@ use rrdma::sysfs::{
     Attributes, //
 };
 
+/// An attribute with a property of a connected controller; empty before the first connection.
+macro_rules! fact {
+    ($name:literal, $which:expr) => {
+        Attribute::new($name, |controller, f| fact(controller, f, $which))
+    };
+}
+
 impl Attributes for Controller {
     const ATTRIBUTES: &'static [Attribute<Self>] = &[
         // The connection.
@@ -40,33 +47,18 @@ impl Attributes for Controller {
             write!(f, "{}", controller.options.host_id)
         }),
         // The target.
-        Attribute::new(c"cntlid", |controller, f| {
-            fact(controller, f, |info| info.identity.controller_id)
-        }),
-        Attribute::new(c"model", |controller, f| {
-            fact(controller, f, |info| info.identity.model)
-        }),
-        Attribute::new(c"serial", |controller, f| {
-            fact(controller, f, |info| info.identity.serial)
-        }),
-        Attribute::new(c"firmware_rev", |controller, f| {
-            fact(controller, f, |info| info.identity.firmware)
-        }),
+        fact!(c"cntlid", |info| info.identity.controller_id),
+        fact!(c"model", |info| info.identity.model),
+        fact!(c"serial", |info| info.identity.serial),
+        fact!(c"firmware_rev", |info| info.identity.firmware),
         // The queues: `queue_count` includes the admin queue, `sqsize` is zero-based.
-        Attribute::new(c"queue_count", |controller, f| {
-            fact(controller, f, |info| {
-                info.io_queues.total().saturating_add(1)
-            })
-        }),
-        Attribute::new(c"nr_write_queues", |controller, f| {
-            fact(controller, f, |info| info.io_queues.write())
-        }),
-        Attribute::new(c"nr_poll_queues", |controller, f| {
-            fact(controller, f, |info| info.io_queues.poll())
-        }),
-        Attribute::new(c"sqsize", |controller, f| {
-            fact(controller, f, |info| info.queue_size.saturating_sub(1))
-        }),
+        fact!(c"queue_count", |info| info
+            .io_queues
+            .total()
+            .saturating_add(1)),
+        fact!(c"nr_write_queues", |info| info.io_queues.write()),
+        fact!(c"nr_poll_queues", |info| info.io_queues.poll()),
+        fact!(c"sqsize", |info| info.queue_size.saturating_sub(1)),
         // Times, in seconds.
         Attribute::new(c"kato", |controller, f| {
             write!(f, "{}", controller.options.keep_alive)

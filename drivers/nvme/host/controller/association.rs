@@ -3,7 +3,7 @@
 //! The association of a connected controller: its queues and their parameters.
 
 use super::{
-    serve::KeepAliveQueue,
+    serve::KeepAliveQueues,
     Controller, //
 };
 use crate::{
@@ -24,12 +24,9 @@ use kernel::{
     },
 };
 use nvme_proto::{
-    format::{
-        identify::KeepAliveMode,
-        property::{
-            Capabilities,
-            Configuration, //
-        },
+    format::property::{
+        Capabilities,
+        Configuration, //
     },
     policy::{
         limits::queue_counts::{
@@ -83,6 +80,15 @@ impl Association {
             None => return FlapHistory::default(),
         };
         earlier.record_loss(Msecs::from(since.elapsed()).get())
+    }
+
+    /// Returns the queues, to keep the connection alive.
+    pub(super) fn keep_alive_queues(&self) -> KeepAliveQueues<'_> {
+        KeepAliveQueues {
+            admin: &self.admin,
+            io: &self.io,
+            keep_alive_mode: self.scan_context.identity.keep_alive_mode(),
+        }
     }
 
     /// Returns the admin queue for commands within `limit` from now.
@@ -181,31 +187,6 @@ pub(super) fn end_admin(admin: &Connected<Queue>) {
     Queue::end(admin, |payload| {
         InflightPolicy::Fail.apply(payload.into_request(), stats)
     });
-}
-
-impl KeepAliveQueue for Association {
-    fn take_traffic(&self) -> bool {
-        let mut any = false;
-        for connection in &self.io {
-            any |= connection.queue_pair().context().take_traffic();
-        }
-        any
-    }
-
-    fn keep_alive_mode(&self) -> KeepAliveMode {
-        self.scan_context.identity.keep_alive_mode()
-    }
-
-    fn poll(&self) -> bool {
-        for connection in &self.io {
-            connection.queue_pair().context().poll();
-        }
-        self.split.poll() > 0
-    }
-
-    fn admin(&self) -> &Connected<Queue> {
-        &self.admin
-    }
 }
 
 /// The end of a request in flight when its connection ends.

@@ -24,37 +24,44 @@ use rrdma::{
 const POLL: Msecs = Msecs::new(10);
 
 /// The queues of a connection that is kept alive.
-pub(super) trait KeepAliveQueue {
-    /// Whether any I/O command completed since the last call.
-    fn take_traffic(&self) -> bool;
-
+#[derive(Clone, Copy)]
+pub(super) struct KeepAliveQueues<'a> {
+    /// The queue that takes keep-alive commands.
+    pub(super) admin: &'a Connected<Queue>,
+    pub(super) io: &'a [Connected<Queue>],
     /// Which commands restart the target's keep-alive timer.
-    fn keep_alive_mode(&self) -> KeepAliveMode;
+    pub(super) keep_alive_mode: KeepAliveMode,
+}
+
+impl<'a> KeepAliveQueues<'a> {
+    /// Returns an admin queue without I/O queues.
+    pub(super) fn admin_only(admin: &'a Connected<Queue>) -> Self {
+        Self {
+            admin,
+            io: &[],
+            keep_alive_mode: KeepAliveMode::CommandBased,
+        }
+    }
+
+    /// Whether any I/O command completed since the last call.
+    fn take_traffic(self) -> bool {
+        let mut any = false;
+        for queue in self.io {
+            any |= queue.queue_pair().context().take_traffic();
+        }
+        any
+    }
 
     /// Polls the polled queues, because their users may sleep with requests in flight. Returns
     /// whether there are such queues.
-    fn poll(&self) -> bool;
-
-    /// The queue that takes keep-alive commands.
-    fn admin(&self) -> &Connected<Queue>;
-}
-
-/// An admin queue without I/O queues.
-impl KeepAliveQueue for Connected<Queue> {
-    fn take_traffic(&self) -> bool {
-        false
-    }
-
-    fn keep_alive_mode(&self) -> KeepAliveMode {
-        KeepAliveMode::CommandBased
-    }
-
-    fn poll(&self) -> bool {
-        false
-    }
-
-    fn admin(&self) -> &Connected<Queue> {
-        self
+    fn poll(self) -> bool {
+        let mut any = false;
+        for queue in self.io {
+            let queue = queue.queue_pair().context();
+            queue.poll();
+            any |= queue.is_polled();
+        }
+        any
     }
 }
 
@@ -63,11 +70,11 @@ impl KeepAliveQueue for Connected<Queue> {
 /// keep-alive may take until `deadline`. Sleeps.
 pub(super) fn serve_until<R>(
     controller: &Controller,
-    queues: &dyn KeepAliveQueue,
+    queues: KeepAliveQueues<'_>,
     deadline: Deadline,
     mut over: impl FnMut() -> ControlFlow<R, Deadline>,
 ) -> Result<R, CtrlError> {
-    let policy = KeepAlive::new(controller.options.keep_alive_ms(), queues.keep_alive_mode());
+    let policy = KeepAlive::new(controller.options.keep_alive_ms(), queues.keep_alive_mode);
     let period = policy.map_or(IDLE, |policy| Msecs::new(policy.period_ms()));
     // When a keep-alive may be due.
     let mut next = Deadline::after(period).min(controller.keep_alive.due());
@@ -88,7 +95,7 @@ pub(super) fn serve_until<R>(
             continue;
         }
         if policy.is_some_and(|policy| policy.is_due(queues.take_traffic())) {
-            let admin = controller.admin(queues.admin(), deadline);
+            let admin = controller.admin(queues.admin, deadline);
             admin.keep_alive(&controller.keep_alive)?;
         }
         next = Deadline::after(period);
@@ -98,7 +105,7 @@ pub(super) fn serve_until<R>(
 /// [`serve_until`] without a deadline.
 pub(super) fn serve<R>(
     controller: &Controller,
-    queues: &dyn KeepAliveQueue,
+    queues: KeepAliveQueues<'_>,
     over: impl FnMut() -> ControlFlow<R, Deadline>,
 ) -> Result<R, CtrlError> {
     serve_until(controller, queues, Deadline::NEVER, over)

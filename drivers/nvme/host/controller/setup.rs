@@ -8,10 +8,7 @@ use super::{
     CtrlInfo, //
 };
 use crate::{
-    admin::{
-        Admin,
-        FeatureReply, //
-    },
+    admin::Admin,
     ctrl_error::CtrlError,
     disk::{
         self,
@@ -201,7 +198,7 @@ impl<'a> Setup<'a> {
                 ctrl_id: controller.status.trace_id(),
                 path: ConnectPath {
                     namespace: &options.namespace,
-                    source: options.source.as_ref().map(|source| &source.address),
+                    source: options.source_address(),
                     target: &options.target.address,
                     service_type: options.tos,
                 },
@@ -227,7 +224,7 @@ impl<'a> Setup<'a> {
         let identity = self.identify(&admin, controller_id)?;
         let io_permissions = admin.io_permissions(&identity)?;
         if identity.has_retry_delays() {
-            if let FeatureReply::Refused(error) = admin.keep_retry_delays()? {
+            if let Err(error) = admin.keep_retry_delays()? {
                 self.controller.log(format_args!("{}", error.message()));
             }
         }
@@ -311,7 +308,7 @@ impl<'a> Setup<'a> {
         let Some(events) = events else {
             return Ok(false);
         };
-        if let FeatureReply::Refused(error) = self.admin(queue).enable_events(events)? {
+        if let Err(error) = self.admin(queue).enable_events(events)? {
             self.controller.log(format_args!("{}", error.message()));
             return Ok(false);
         }

@@ -145,24 +145,29 @@ impl CtrlThread {
         let changed = ChangedNamespaces::default();
         let found = scan_work::scan(&self.ctrl, &admin, scan_context, changed)?;
         self.start_scan_work(guard, ScanWork::Follow(found));
-        serve::serve_until(&self.ctrl, association, scan_context.deadline, || {
-            let stage = ErrorStage::Namespaces;
-            if self.ctrl.is_deleting() {
-                return ControlFlow::Break(Err(CtrlError::cancelled(stage)));
-            }
-            if scan_context.deadline.left() == Msecs::new(0) {
-                let limit = scan_context.deadline.span().get();
-                return ControlFlow::Break(Err(CtrlError::new(
-                    stage,
-                    ETIMEDOUT,
-                    format_args!("adding the disks timed out after {limit} ms"),
-                )));
-            }
-            match self.ctrl.scan_lock.take_result() {
-                Some(done) => ControlFlow::Break(done),
-                None => ControlFlow::Continue(scan_context.deadline),
-            }
-        })?
+        serve::serve_until(
+            &self.ctrl,
+            association.keep_alive_queues(),
+            scan_context.deadline,
+            || {
+                let stage = ErrorStage::Namespaces;
+                if self.ctrl.is_deleting() {
+                    return ControlFlow::Break(Err(CtrlError::cancelled(stage)));
+                }
+                if scan_context.deadline.left() == Msecs::new(0) {
+                    let limit = scan_context.deadline.span().get();
+                    return ControlFlow::Break(Err(CtrlError::new(
+                        stage,
+                        ETIMEDOUT,
+                        format_args!("adding the disks timed out after {limit} ms"),
+                    )));
+                }
+                match self.ctrl.scan_lock.take_result() {
+                    Some(done) => ControlFlow::Break(done),
+                    None => ControlFlow::Continue(scan_context.deadline),
+                }
+            },
+        )?
     }
 
     /// Serves a connected controller, across reconnects and resets, until it is removed.
@@ -219,7 +224,7 @@ impl CtrlThread {
             // `make_disks` has scanned already.
             rescan.note(&Ok(()), &self.ctrl);
         }
-        serve::serve(&self.ctrl, association, || {
+        serve::serve(&self.ctrl, association.keep_alive_queues(), || {
             if let Some(done) = self.ctrl.scan_lock.take_result() {
                 rescan.note(&done, &self.ctrl);
                 if let Err(failure) = done {
@@ -291,7 +296,7 @@ impl CtrlThread {
         self.ctrl.status.begin_removal();
         self.start_scan_work(guard, ScanWork::DeleteDisks);
         let mut retry = Deadline::after(RETRY);
-        let disks = serve::serve(&self.ctrl, &*association, || {
+        let disks = serve::serve(&self.ctrl, association.keep_alive_queues(), || {
             if let Some(done) = self.ctrl.scan_lock.take_result() {
                 return ControlFlow::Break(done);
             }
