@@ -8,6 +8,7 @@
 
 use common::{
     failure::{
+        expect_equal,
         Failure,
         Step, //
     },
@@ -101,12 +102,7 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
     let sum = value(word.bytes())?;
     let adds = u64::from(parameters::workers.get()).wrapping_mul(parameters::adds.get().into());
     let expected = adds.wrapping_mul(parameters::step.get().into());
-    if sum != expected {
-        return Err(Failure::new(
-            "counter",
-            fmt!("got {sum}, expected {expected}"),
-        ));
-    }
+    expect_equal("counter", sum, expected)?;
     Ok(Summary::new(fmt!(
         "{adds} additions, sum {sum}, {retries} compare-and-swap retries"
     )))
@@ -117,8 +113,7 @@ fn expose(far: &PortGid<'_>, end: &ConnectedQp) -> Result<(Operation<Work>, Remo
     let mut work = Work::new(far.device(), WORD, Direction::Both)?;
     let mut region = Region::new(far.pd.clone(), 1).step("region")?;
     let word = Buffer::new(WORD, GFP_KERNEL).step("counter")?;
-    let attached = region.attach(word, Direction::Both);
-    attached.map_err(|(error, _)| error).step("counter")?;
+    region.attach(word, Direction::Both).step("counter")?;
     let key = region.bind_for_atomics().step("counter")?;
     work.region = Some(region);
     Ok((end.register(work)?, key))

@@ -8,6 +8,7 @@
 
 use common::{
     failure::{
+        expect_equal,
         Failure,
         Step, //
     },
@@ -273,13 +274,7 @@ impl Sample<'_> {
             })?;
             wait(&|| MessagePair::is_back(&end))?;
             messages = MessagePair::take(&end)?;
-            let is = messages.receive.buffer.read();
-            if is != text {
-                return Err(Failure::new(
-                    "message",
-                    fmt!("got {is:?}, expected {text:?}"),
-                ));
-            }
+            expect_equal("message", messages.receive.buffer.read(), &text)?;
             messages.receive.buffer.give_back();
         }
         // If no one else polls the completion queue, the drain does.

@@ -139,8 +139,7 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
 fn bound_only(memory: &mut Operation<Work>, mut data: Buffer) -> Result<Buffer, Failure> {
     let region = memory.region.as_mut().ok_or(EINVAL).step("region")?;
     let mut bind = |data| -> Result<(Buffer, u32), Failure> {
-        let attached = region.attach(data, Direction::FromDevice);
-        attached.map_err(|(error, _)| error).step("region")?;
+        region.attach(data, Direction::FromDevice).step("region")?;
         let key = region.bind().step("region")?.rkey;
         Ok((region.release().ok_or(EBUSY).step("data")?, key))
     };

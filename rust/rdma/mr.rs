@@ -35,10 +35,7 @@
 //! ```ignore
 //! // samples/key_ping/client.rs
 //! let mut region = self.regions.take().ok_or_else(none)?;
-//! region
-//!     .attach(data, direction)
-//!     .map_err(|(error, _)| error)
-//!     .step(step)?;
+//! region.attach(data, direction).step(step)?;
 //! // The server gets the key, but not the kernel address of the data.
 //! let key = region.bind_zero_based().step(step)?;
 //! // ...

@@ -25,9 +25,7 @@
 //!
 //! ```ignore
 //! // samples/key_ping/server.rs
-//! let read = RdmaRw::read(self.queue(), data, &source.into())
-//!     .map_err(|(error, _)| error)
-//!     .step("read")?;
+//! let read = RdmaRw::read(self.queue(), data, &source.into()).step("read")?;
 //! // ...
 //! let transferred = Operation::new(RwTransfer(transfer)).step(step)?;
 //! self.queue().post_rdma_rw(transferred).step(step)?;

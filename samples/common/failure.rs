@@ -16,7 +16,10 @@ use rrdma::{
     rdma::{
         cm,
         qp::TransitionError,
-        wr::Unposted, //
+        wr::{
+            Operation,
+            Unposted, //
+        },
     },
     text::Message, //
 };
@@ -97,22 +100,25 @@ impl Explain for AllocError {
     }
 }
 
-/// The text starts with the stage of the connection manager, as in `connecting: timed out`.
-impl Explain for cm::Error {
-    fn explain(self, step: &'static str) -> Failure {
-        Failure::new(step, format_args!("{self}"))
-    }
+/// Implements [`Explain`] for errors with a text for users.
+macro_rules! explain_by_display {
+    ($($error:ty),+) => {
+        $(
+            impl Explain for $error {
+                fn explain(self, step: &'static str) -> Failure {
+                    Failure::new(step, format_args!("{self}"))
+                }
+            }
+        )+
+    };
 }
 
-impl Explain for tcp::Error {
-    fn explain(self, step: &'static str) -> Failure {
-        Failure::new(step, fmt!("{self}"))
-    }
-}
+explain_by_display!(cm::Error, tcp::Error, Malformed, TransitionError);
 
-impl Explain for TransitionError {
+/// An error that returns what the function took.
+impl<T> Explain for (Error, T) {
     fn explain(self, step: &'static str) -> Failure {
-        Failure::new(step, format_args!("{self}"))
+        self.0.explain(step)
     }
 }
 
@@ -122,8 +128,44 @@ impl<T> Explain for Unposted<T> {
     }
 }
 
-impl Explain for Malformed {
-    fn explain(self, step: &'static str) -> Failure {
-        Failure::new(step, format_args!("{self}"))
+/// Checks that `got` is `expected`.
+pub(crate) fn expect_equal<T: PartialEq + fmt::Debug>(
+    step: &'static str,
+    got: T,
+    expected: T,
+) -> Result<(), Failure> {
+    match got == expected {
+        true => Ok(()),
+        false => Err(Failure::new(
+            step,
+            format_args!("got {got:?}, expected {expected:?}"),
+        )),
+    }
+}
+
+/// Checks that a function failed with `error`.
+pub(crate) fn expect_error<T>(
+    step: &'static str,
+    result: Result<T>,
+    error: Error,
+) -> Result<(), Failure> {
+    match result {
+        Err(got) => expect_equal(step, got, error),
+        Ok(_) => Err(Failure::new(step, fmt!("no error, expected {error:?}"))),
+    }
+}
+
+/// Checks that posting an operation failed with `error`. Returns the operation.
+pub(crate) fn expect_unposted<T>(
+    step: &'static str,
+    result: Result<(), Unposted<T>>,
+    error: Error,
+) -> Result<Operation<T>, Failure> {
+    match result {
+        Err(unposted) => {
+            expect_equal(step, unposted.error, error)?;
+            Ok(unposted.operation)
+        }
+        Ok(()) => Err(Failure::new(step, fmt!("posted, expected {error:?}"))),
     }
 }

@@ -5,6 +5,7 @@
 use crate::{
     common::{
         failure::{
+            expect_equal,
             Failure,
             Step, //
         },
@@ -153,10 +154,7 @@ impl Client<'_> {
         let queue = self.connection.queue();
         let none = || Failure::new(step, fmt!("no region left"));
         let mut region = self.regions.take().ok_or_else(none)?;
-        region
-            .attach(data, direction)
-            .map_err(|(error, _)| error)
-            .step(step)?;
+        region.attach(data, direction).step(step)?;
         // The server gets the key, but not the kernel address of the data.
         let key = region.bind_zero_based().step(step)?;
         let mut message = connection::message(queue.device(), Direction::ToDevice)?;
@@ -206,16 +204,7 @@ fn lends(regions: &Arc<Pool<Pages>>, wanted: u32) -> Result<(), Failure> {
     while let Some(region) = regions.take() {
         lent.push(region, GFP_KERNEL).step("regions")?;
     }
-    match lent.len() == wanted as usize {
-        true => Ok(()),
-        false => {
-            let lent = lent.len();
-            Err(Failure::new(
-                "regions",
-                fmt!("got {lent}, expected {wanted}"),
-            ))
-        }
-    }
+    expect_equal("regions", lent.len(), wanted as usize)
 }
 
 fn compare(number: u32, source: &[u8], sink: &[u8]) -> Result<(), Failure> {

@@ -250,9 +250,7 @@ impl<'a> Server<'a> {
             ));
         }
         let data = Pages::new(source.length as usize).step("memory")?;
-        let read = RdmaRw::read(self.queue(), data, &source.into())
-            .map_err(|(error, _)| error)
-            .step("read")?;
+        let read = RdmaRw::read(self.queue(), data, &source.into()).step("read")?;
         self.requests = read.requests();
         let data = self.carry_out("read", read)?;
         self.answer("read")?;
@@ -265,9 +263,7 @@ impl<'a> Server<'a> {
                 fmt!("got {length} bytes, needs {needed}"),
             ));
         }
-        let write = RdmaRw::write(self.queue(), data, &sink.into())
-            .map_err(|(error, _)| error)
-            .step("write")?;
+        let write = RdmaRw::write(self.queue(), data, &sink.into()).step("write")?;
         self.carry_out("write", write)?;
         self.answer("write")?;
         Ok(source.length)

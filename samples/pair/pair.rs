@@ -5,6 +5,7 @@
 
 use crate::common::{
     failure::{
+        expect_unposted,
         Failure,
         Step, //
     },
@@ -329,8 +330,7 @@ impl ConnectedQp {
         direction: Direction,
     ) -> Result<(Operation<Work>, RemoteKey), Failure> {
         let region = memory.region.as_mut().ok_or(EINVAL).step("region")?;
-        let attached = region.attach(data, direction);
-        attached.map_err(|(error, _)| error).step("region")?;
+        region.attach(data, direction).step("region")?;
         let key = region.bind().step("region")?;
         Ok((self.register(memory)?, key))
     }
@@ -369,14 +369,7 @@ impl ConnectedQp {
         error: Error,
         build: impl for<'a> FnOnce(&'a Work, &mut Chain<'a, '_, CompletionSink>) -> Result,
     ) -> Result<Operation<Work>, Failure> {
-        match self.queue().post_send(work, build) {
-            Err(unposted) if unposted.error == error => Ok(unposted.operation),
-            Err(unposted) => Err(Failure::new(
-                why,
-                fmt!("got {:?}, expected {error:?}", unposted.error),
-            )),
-            Ok(()) => Err(Failure::new(why, fmt!("posted, although invalid"))),
-        }
+        expect_unposted(why, self.queue().post_send(work, build), error)
     }
 
     /// Returns the number of completed operations that were not taken yet.

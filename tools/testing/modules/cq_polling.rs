@@ -8,6 +8,8 @@
 
 use common::{
     failure::{
+        expect_equal,
+        expect_error,
         Failure,
         Step, //
     },
@@ -169,13 +171,11 @@ fn polled_as_they_go(port_gid: &PortGid<'_>) -> Result<(), Failure> {
         }
         nothing_left("destroy", queue.poll(BUDGET))?;
     }
-    match back.load(ordering::Acquire) {
-        QUEUE_PAIRS => Ok(()),
-        back => Err(Failure::new(
-            "destroy",
-            fmt!("{back} of {QUEUE_PAIRS} receives completed"),
-        )),
-    }
+    expect_equal(
+        "completed receives",
+        back.load(ordering::Acquire),
+        QUEUE_PAIRS,
+    )
 }
 
 /// Checks that queues with invalid sizes are refused.
@@ -201,12 +201,5 @@ fn refusals(port_gid: &PortGid<'_>) -> Result<(), Failure> {
 
 /// Checks that creating a queue failed with `EINVAL`.
 fn refused<T>(result: Result<T>) -> Result<(), Failure> {
-    match result {
-        Err(error) if error == EINVAL => Ok(()),
-        Err(error) => Err(Failure::new(
-            "refusals",
-            fmt!("got {error:?}, expected EINVAL"),
-        )),
-        Ok(_) => Err(Failure::new("refusals", fmt!("created, although invalid"))),
-    }
+    expect_error("refusals", result, EINVAL)
 }

@@ -6,8 +6,8 @@
 
 use common::{
     failure::{
-        Failure,
-        Step, //
+        expect_unposted,
+        Failure, //
     },
     requirement::DeviceRequirement,
     task::{
@@ -100,10 +100,5 @@ fn refused(
     send_buf: Operation<SendBuf>,
     build: impl for<'a> FnOnce(&'a SendBuf, &mut Chain<'a, '_, RcContext>) -> Result,
 ) -> Result<Operation<SendBuf>, Failure> {
-    let step = "iWARP";
-    match queue.post_send(send_buf, build) {
-        Err(unposted) if unposted.error == EOPNOTSUPP => Ok(unposted.operation),
-        Err(unposted) => Err(unposted.error).step(step),
-        Ok(()) => Err(Failure::new(step, fmt!("posted, although unsupported"))),
-    }
+    expect_unposted("iWARP", queue.post_send(send_buf, build), EOPNOTSUPP)
 }

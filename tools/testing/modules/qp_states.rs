@@ -8,6 +8,7 @@
 
 use common::{
     failure::{
+        expect_error,
         Failure,
         Step, //
     },
@@ -483,15 +484,7 @@ fn refused<T>(result: Transition<T>) -> Result<(), Failure> {
 
 /// Checks that a path was refused with the error `expected`.
 fn no_path(source: GidEntry<'_>, to: Gid, expected: Error) -> Result<(), Failure> {
-    match Path::to_gid(source, to) {
-        Err(error) if error == expected => {
-            pr_info!("no path to {to}: {error:?}\n");
-            Ok(())
-        }
-        Err(error) => Err(Failure::new(
-            "path",
-            fmt!("got {error:?}, expected {expected:?}"),
-        )),
-        Ok(_) => Err(Failure::new("path", fmt!("found one to {to}"))),
-    }
+    expect_error("path", Path::to_gid(source, to), expected)?;
+    pr_info!("no path to {to}: {expected:?}\n");
+    Ok(())
 }

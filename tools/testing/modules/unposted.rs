@@ -7,6 +7,9 @@
 
 use common::{
     failure::{
+        expect_equal,
+        expect_error,
+        expect_unposted,
         Failure,
         Step, //
     },
@@ -41,7 +44,6 @@ use rrdma::{
             BatchCapacity,
             Chain,
             Operation,
-            Unposted,
             MAX_SGE, //
         },
     },
@@ -131,8 +133,7 @@ impl TestEnv<'_> {
         let mut work = self.message(owner)?;
         let mut region = Region::new(self.near.pd.clone(), 2).step("region")?;
         let data = Buffer::new(BYTES, GFP_KERNEL).step("data")?;
-        let attached = region.attach(data, Direction::FromDevice);
-        attached.map_err(|(error, _)| error).step("region")?;
+        region.attach(data, Direction::FromDevice).step("region")?;
         region.bind().step("region")?;
         work.region = Some(region);
         Ok(work)
@@ -148,18 +149,18 @@ impl TestEnv<'_> {
         })?;
         let other = Work::new(self.far.device(), 1, Direction::ToDevice)?;
         let elsewhere = batch.push(peer.queue(), other, send);
-        not_taken("another queue pair", elsewhere, EINVAL)?;
-        refused("another queue pair", batch.post(peer.queue()), EINVAL)?;
+        expect_unposted("another queue pair", elsewhere, EINVAL)?;
+        expect_error("another queue pair", batch.post(peer.queue()), EINVAL)?;
         push(&mut batch, &end, self.registration(2)?, register)?;
         let fourth = batch.push(end.queue(), self.message(3)?, send);
-        not_taken("a full batch", fourth, ENOBUFS)?;
+        expect_unposted("a full batch", fourth, ENOBUFS)?;
 
-        refused("second of three", batch.post(end.queue()), EINVAL)?;
-        is("left", batch.len(), 2)?;
-        refused("posting before take_back()", batch.post(end.queue()), EBUSY)?;
+        expect_error("second of three", batch.post(end.queue()), EINVAL)?;
+        expect_equal("left", batch.len(), 2)?;
+        expect_error("posting before take_back()", batch.post(end.queue()), EBUSY)?;
         let fourth = batch.push(end.queue(), self.message(3)?, send);
-        not_taken("push before take_back()", fourth, EBUSY)?;
-        is("posted", end.done("first of three")?.0.owner, 0)?;
+        expect_unposted("push before take_back()", fourth, EBUSY)?;
+        expect_equal("posted", end.done("first of three")?.0.owner, 0)?;
         let (second, third) = (taken(&mut batch, 1)?, taken(&mut batch, 2)?);
         empty(&mut batch)?;
         // The region was not registered.
@@ -172,7 +173,7 @@ impl TestEnv<'_> {
         batch.post(end.queue()).step("returned operations")?;
         let (third, _) = end.done("returned operations")?;
         is_valid(&third, true)?;
-        is("posted", end.done("returned operations")?.0.owner, 1)?;
+        expect_equal("posted", end.done("returned operations")?.0.owner, 1)?;
         push(&mut batch, &end, third, |work, chain| {
             chain.invalidate(work.region()?)
         })?;
@@ -195,14 +196,14 @@ impl TestEnv<'_> {
             send_pieces(work, chain, self.pieces)
         })?;
         push(&mut batch, &end, self.message(2)?, send)?;
-        refused(
+        expect_error(
             "part of the second of three",
             batch.post(end.queue()),
             EINVAL,
         )?;
         let third = taken(&mut batch, 2)?;
         empty(&mut batch)?;
-        is("posted", end.done("first of three")?.0.owner, 0)?;
+        expect_equal("posted", end.done("first of three")?.0.owner, 0)?;
         peer.done("first message")?;
         peer.done("message of the posted part")?;
         end.refuses("closed queue pair", third, ENOTCONN, send)?;
@@ -268,31 +269,7 @@ fn push(
     work: Operation<Work>,
     build: impl for<'a> FnOnce(&'a Work, &mut Chain<'a, '_, CompletionSink>) -> Result + Send,
 ) -> Result<(), Failure> {
-    let pushed = batch.push(end.queue(), work, build);
-    pushed.map_err(|unposted| unposted.error).step("push")
-}
-
-/// Checks that the batch refused an operation with `error`.
-fn not_taken(
-    why: &'static str,
-    pushed: Result<(), Unposted<Work>>,
-    error: Error,
-) -> Result<(), Failure> {
-    refused(why, pushed.map_err(|unposted| unposted.error), error)
-}
-
-fn refused(why: &'static str, result: Result, error: Error) -> Result<(), Failure> {
-    match result {
-        Err(is) if is == error => Ok(()),
-        is => Err(Failure::new(why, fmt!("got {is:?}, expected {error:?}"))),
-    }
-}
-
-fn is(what: &'static str, number: usize, wanted: usize) -> Result<(), Failure> {
-    match number == wanted {
-        true => Ok(()),
-        false => Err(Failure::new(what, fmt!("got {number}, expected {wanted}"))),
-    }
+    batch.push(end.queue(), work, build).step("push")
 }
 
 /// Takes back the first operation, which must have this owner.
@@ -302,13 +279,13 @@ fn taken(
 ) -> Result<Operation<Work>, Failure> {
     let nothing = || Failure::new("taken back", fmt!("nothing, expected operation {owner}"));
     let work = batch.take_back().ok_or_else(nothing)?;
-    is("taken back", work.owner, owner)?;
+    expect_equal("taken back", work.owner, owner)?;
     Ok(work)
 }
 
 /// Checks that no more operations can be taken back.
 fn empty(batch: &mut Batch<CompletionSink, Work>) -> Result<(), Failure> {
-    is("left", batch.len(), 0)?;
+    expect_equal("left", batch.len(), 0)?;
     match batch.take_back() {
         None => Ok(()),
         Some(work) => {
@@ -322,10 +299,8 @@ fn empty(batch: &mut Batch<CompletionSink, Work>) -> Result<(), Failure> {
 }
 
 fn is_valid(work: &Operation<Work>, wanted: bool) -> Result<(), Failure> {
-    match work.region().step("region")?.is_valid() == wanted {
-        true => Ok(()),
-        false => Err(Failure::new("region", fmt!("valid is not {wanted}"))),
-    }
+    let is_valid = work.region().step("region")?.is_valid();
+    expect_equal("valid region", is_valid, wanted)
 }
 
 /// Checks that the operation completes by the drain, and not before.
@@ -339,7 +314,7 @@ fn comes_back_by_the_drain(end: &ConnectedQp, owner: usize) -> Result<CompletedW
     }
     end.queue().drain();
     let back = end.try_take().ok_or(EINVAL).step("drain")?;
-    is("drained", back.work.owner, owner)?;
+    expect_equal("drained", back.work.owner, owner)?;
     match &back.result {
         Err(failure) if failure.is_flush() => Ok(back),
         Err(failure) => Err(Failure::new("drained", fmt!("{failure}"))),

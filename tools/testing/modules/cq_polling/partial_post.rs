@@ -8,6 +8,7 @@
 use crate::{
     common::{
         failure::{
+            expect_equal,
             Failure,
             Step, //
         },
@@ -67,11 +68,5 @@ pub(crate) fn run(port_gid: &PortGid<'_>) -> Result<(), Failure> {
     });
     posted.step("partial post")?;
     end.queue().drain();
-    match back.load(ordering::Acquire) {
-        1 => Ok(()),
-        back => Err(Failure::new(
-            "partial post",
-            fmt!("completed {back} times, expected 1"),
-        )),
-    }
+    expect_equal("completions", back.load(ordering::Acquire), 1)
 }
