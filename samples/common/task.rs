@@ -50,12 +50,9 @@ use kernel::{
     prelude::*,
     str::CStr,
     sync::{
-        atomic::{
-            ordering,
-            Atomic, //
-        },
         Arc,
-        Mutex, //
+        Mutex,
+        SetOnce, //
     },
     workqueue::{
         Work,
@@ -95,20 +92,13 @@ pub(crate) const NAME: &CStr = match CStr::from_bytes_with_nul(crate::__LOG_PREF
     Err(_) => panic!("the name of the module has a NUL in it"),
 };
 
-/// Why a task was stopped.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum StopReason {
-    Not,
-    Unload,
-    DeviceRemoved,
-}
-
 /// State of a task, shared with the module and with callbacks.
 #[pin_data]
 pub(crate) struct SampleTask {
     namespace: Namespace,
     wake: Arc<TimedCompletion>,
-    stop: Atomic<u32>,
+    /// Why the task must end.
+    stop: SetOnce<&'static str>,
     /// All RDMA devices, in the order in which they were added. The removal of a device starts by
     /// removing it from here.
     #[pin]
@@ -144,7 +134,7 @@ impl kernel::Module for Handle {
             pin_init!(SampleTask {
                 namespace,
                 wake,
-                stop: Atomic::new(StopReason::Not as u32),
+                stop: SetOnce::new(),
                 devices <- new_mutex!(KVec::new(), "samples::SampleTask"),
             }),
             GFP_KERNEL,
@@ -190,7 +180,7 @@ impl WorkItem for TaskWork {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.task.stop(StopReason::Unload);
+        self.task.stop("the module is unloaded");
         drop(self.queue.take());
     }
 }
@@ -209,7 +199,7 @@ impl SampleTask {
 
     /// Returns whether the task must end. Any context.
     pub(crate) fn is_stopped(&self) -> bool {
-        self.stop_reason() != StopReason::Not
+        self.stop.as_ref().is_some()
     }
 
     /// Waits until `ready` returns a value. Each wakeup of the task calls `ready`. Sleeps.
@@ -330,31 +320,18 @@ impl SampleTask {
         Some(tracked.device.clone())
     }
 
-    fn stop_reason(&self) -> StopReason {
-        match self.stop.load(ordering::Acquire) {
-            stop if stop == StopReason::Unload as u32 => StopReason::Unload,
-            stop if stop == StopReason::DeviceRemoved as u32 => StopReason::DeviceRemoved,
-            _ => StopReason::Not,
-        }
-    }
-
     /// Stops the task. Later calls do not change the reason.
-    fn stop(&self, stop_reason: StopReason) {
-        let _ = self
-            .stop
-            .cmpxchg(StopReason::Not as u32, stop_reason as u32, ordering::Full);
+    fn stop(&self, reason: &'static str) {
+        self.stop.populate(reason);
         self.wake.complete_all();
     }
 
     fn report(&self, result: Result<Summary, Failure>) {
-        match (result, self.stop_reason()) {
+        match (result, self.stop.as_ref()) {
             (Ok(line), _) => pr_info!("done: {line}\n"),
-            (Err(failure), StopReason::Not) => pr_err!("failed: {failure}\n"),
-            (Err(failure), StopReason::Unload) => {
-                pr_info!("stopped at {}: the module is unloaded\n", failure.step());
-            }
-            (Err(failure), StopReason::DeviceRemoved) => {
-                pr_info!("stopped at {}: the device is removed\n", failure.step());
+            (Err(failure), None) => pr_err!("failed: {failure}\n"),
+            (Err(failure), Some(reason)) => {
+                pr_info!("stopped at {}: {reason}\n", failure.step());
             }
         }
     }
@@ -390,7 +367,7 @@ impl client::Client for Client {
             !going
         });
         if used {
-            task.stop(StopReason::DeviceRemoved);
+            task.stop("the device is removed");
         }
     }
 }
