@@ -91,6 +91,7 @@ impl MessageProtocol for Sharing {
     type QpType = Rc;
     type Route = ();
 
+    const FILL: u8 = 0;
     const MARKS_PAGES: bool = false;
     const RESENDS: bool = false;
 }

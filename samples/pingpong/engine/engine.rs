@@ -67,7 +67,10 @@ pub(crate) trait MessageProtocol: Send + Sync + Sized + 'static {
     /// Length in bytes of the header that precedes each received message.
     const HEADER: usize = 0;
 
-    /// The program marks each page of a message; otherwise all bytes are equal.
+    /// The byte that the program fills a message with.
+    const FILL: u8 = 0x7b;
+
+    /// The program marks each page of a message; otherwise all bytes are `FILL`.
     const MARKS_PAGES: bool;
 
     /// The service does not retransmit, so this end sends another message when one is lost.

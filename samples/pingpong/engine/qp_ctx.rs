@@ -46,16 +46,15 @@ use rrdma::{
 /// Name of the step in a [`Failure`]: checking the content of a message.
 const MESSAGE: &str = "message";
 
-/// The programs write 0 to the first byte of each page of this size, and `FILL` elsewhere.
+/// A program that marks pages writes 0 to the first byte of each page of this size.
 const PAGE: usize = 4096;
-const FILL: u8 = 0x7b;
 
 /// Returns the byte of a message at `offset`.
 fn byte_at<P: MessageProtocol>(offset: usize) -> u8 {
     if P::MARKS_PAGES && offset % PAGE == 0 {
         0
     } else {
-        FILL
+        P::FILL
     }
 }
 
@@ -193,7 +192,7 @@ impl<P: MessageProtocol> QpCtx<P> {
             ));
         }
         // Overwritten, so that stale data of this message fails the check of the next one.
-        buffer.write().fill(!FILL);
+        buffer.write().fill(!P::FILL);
         Ok(())
     }
 }

@@ -30,8 +30,8 @@ srq_ends() {
 }
 
 plays_with_the_program() {
-	srq server 4 200 4096 1024 16 64 ""
-	srq client 4 200 4096 1024 16 64 ""
+	srq server 4 200 4096 1024 16 64 "check=1"
+	srq client 4 200 4096 1024 16 64 "check=1 events=1"
 	srq server 6 100 1 4096 3 16 "limit=4"
 	srq client 6 100 1 4096 3 16 "limit=4"
 	srq server 6 12 1048576 4096 2 16 "limit=4"
