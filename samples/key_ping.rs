@@ -8,7 +8,6 @@
 
 use kernel::{
     prelude::*,
-    str::CStr,
     sync::Arc, //
 };
 
@@ -28,7 +27,8 @@ use common::{
     task::{
         self,
         SampleTask,
-        Summary, //
+        Summary,
+        NAME, //
     },
 };
 use server::Server;
@@ -44,9 +44,6 @@ module! {
 rrdma::parameters! {
     server: Text<64> = "", "address of the server; empty: be the server";
 }
-
-/// Owner that `rdma resource` shows.
-const NAME: &CStr = c"rrdma_key_ping";
 
 fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
     match &*parameters::server.get() {

@@ -28,7 +28,8 @@ use common::{
     task::{
         self,
         SampleTask,
-        Summary, //
+        Summary,
+        NAME, //
     },
 };
 use ud_endpoint::{
@@ -53,16 +54,12 @@ rrdma::parameters! {
     count: Number<1, 1000> = 10, "number of datagrams; default 10";
 }
 
-/// Owner that `rdma resource` shows.
-const NAME: &CStr = c"rrdma_multicast";
-
 fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
     let (count, size) = (parameters::count.get(), parameters::size.get());
     let sends = parameters::send.get();
     let mut membership = join(task, if sends { Role::SendOnly } else { Role::Full })?;
     let device = task.acquire(membership.device())?;
     let config = UdConfig {
-        owner: NAME,
         key: membership.qkey(),
         receives: if sends { 0 } else { count },
         size,

@@ -36,7 +36,8 @@ use common::{
     task::{
         self,
         SampleTask,
-        Summary, //
+        Summary,
+        NAME, //
     },
 };
 use ud_endpoint::{
@@ -60,9 +61,6 @@ rrdma::parameters! {
     count: Number<1, 1000> = 10, "number of datagrams in each direction; default 10";
     spare: Number<0, 1000> = 0, "additional datagrams to send, in case some are lost; default 0";
 }
-
-/// Owner that `rdma resource` shows.
-const NAME: &CStr = c"rrdma_ud_service";
 
 fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
     match &*parameters::server.get() {
@@ -141,7 +139,6 @@ fn sends() -> u32 {
 
 fn config() -> UdConfig {
     UdConfig {
-        owner: NAME,
         key: QKEY,
         receives: parameters::count.get(),
         size: parameters::size.get(),

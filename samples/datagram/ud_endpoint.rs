@@ -9,7 +9,10 @@ use crate::{
             Step, //
         },
         requirement::DeviceRequirement,
-        task::SampleTask, //
+        task::{
+            SampleTask,
+            NAME, //
+        },
     },
     rdma_cm::{
         event_sink::{
@@ -160,8 +163,6 @@ impl Complete<UdContext> for SendBuf {
 
 /// Parameters of an [`UdEndpoint`].
 pub(crate) struct UdConfig {
-    /// Owner that `rdma resource` shows.
-    pub(crate) owner: &'static CStr,
     /// Q_Key that received datagrams must carry.
     pub(crate) key: Qkey,
     /// Number of receives to post.
@@ -193,10 +194,10 @@ impl<'a> UdEndpoint<'a> {
             receives: config.receives,
             send_sges: 1,
         };
-        let pd = ProtectionDomain::new(device.clone(), config.owner).step("protection domain")?;
+        let pd = ProtectionDomain::new(device.clone(), NAME).step("protection domain")?;
         // Handled in a workqueue, because dropping a receive buffer may sleep.
         let entries = capacity.completions();
-        let cq = CompletionQueue::alloc(device.clone(), entries, 0, Poll::Workqueue, config.owner)
+        let cq = CompletionQueue::alloc(device.clone(), entries, 0, Poll::Workqueue, NAME)
             .step("completion queue")?;
         let size = config.size as usize;
         let attributes = ud::Init {
@@ -207,7 +208,7 @@ impl<'a> UdEndpoint<'a> {
         let queue = qp::create(
             QpInitAttr::new(pd, cq, capacity),
             UdContext::new(task),
-            config.owner,
+            NAME,
         )
         .step(step)?
         .into_init(attributes)

@@ -13,7 +13,8 @@ use common::{
     task::{
         self,
         SampleTask,
-        Summary, //
+        Summary,
+        NAME, //
     },
 };
 use connection::{
@@ -22,7 +23,6 @@ use connection::{
 };
 use kernel::{
     prelude::*,
-    str::CStr,
     sync::Arc, //
 };
 use rrdma::{
@@ -55,8 +55,6 @@ module! {
     description: "Test: work requests that iWARP does not support",
     license: "GPL",
 }
-
-const NAME: &CStr = c"rrdma_test_iwarp";
 
 /// Posts unsupported work requests on the connection with a client, and then serves the client.
 fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {

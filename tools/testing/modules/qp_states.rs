@@ -22,7 +22,6 @@ use common::{
 use core::marker::PhantomData;
 use kernel::{
     prelude::*,
-    str::CStr,
     sync::{
         atomic::{
             ordering,
@@ -107,8 +106,6 @@ rrdma::parameters! {
     fill: Bool = false, "fill a send queue; the device may log an error";
 }
 
-const OWNER: &CStr = c"rrdma_test_qp_states";
-
 /// Receives to post to each queue pair.
 const RECEIVES: u32 = 4;
 
@@ -122,8 +119,8 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
     let env = TestEnv {
         port,
         source: port.gid(parameters::gid_index.get()).step("GID")?,
-        pd: ProtectionDomain::new(device.clone(), OWNER).step("protection domain")?,
-        cq: CompletionQueue::alloc(device.clone(), COMPLETIONS, 0, Poll::Workqueue, OWNER)
+        pd: ProtectionDomain::new(device.clone(), task::NAME).step("protection domain")?,
+        cq: CompletionQueue::alloc(device.clone(), COMPLETIONS, 0, Poll::Workqueue, task::NAME)
             .step("completion queue")?,
         flushed: Arc::new(Atomic::new(0), GFP_KERNEL).step("counter")?,
     };
@@ -287,7 +284,7 @@ impl TestEnv<'_> {
             _service: PhantomData,
         };
         let parts = QpInitAttr::new(self.pd.clone(), self.cq.clone(), capacity);
-        qp::create(parts, Ok(ctx), OWNER).step("queue pair")
+        qp::create(parts, Ok(ctx), task::NAME).step("queue pair")
     }
 
     fn receive(&self) -> Result<Operation<MessageBuf>, Failure> {
