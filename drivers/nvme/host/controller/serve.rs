@@ -68,7 +68,7 @@ impl<'a> KeepAliveQueues<'a> {
 /// Keeps the connection of `queues` alive until `over` breaks, or the connection is lost. Calls
 /// `over` whenever the thread is woken, and at the time that `over` returned. The response to a
 /// keep-alive may take until `deadline`. Sleeps.
-pub(super) fn serve_until<R>(
+pub(super) fn serve<R>(
     controller: &Controller,
     queues: KeepAliveQueues<'_>,
     deadline: Deadline,
@@ -100,13 +100,4 @@ pub(super) fn serve_until<R>(
         }
         next = Deadline::after(period);
     }
-}
-
-/// [`serve_until`] without a deadline.
-pub(super) fn serve<R>(
-    controller: &Controller,
-    queues: KeepAliveQueues<'_>,
-    over: impl FnMut() -> ControlFlow<R, Deadline>,
-) -> Result<R, CtrlError> {
-    serve_until(controller, queues, Deadline::NEVER, over)
 }

@@ -140,34 +140,29 @@ impl CtrlThread {
     /// Adds the controller to sysfs, and its first disks by scan work.
     fn make_disks(&self, association: &Association, guard: ScanGuard<'_>) -> Result<(), CtrlError> {
         self.ctrl.add_device()?;
-        let scan_context = &association.scan_context;
-        let admin = self.ctrl.admin(&association.admin, scan_context.deadline);
-        let changed = ChangedNamespaces::default();
-        let found = scan_work::scan(&self.ctrl, &admin, scan_context, changed)?;
+        let (context, changed) = (&association.scan_context, ChangedNamespaces::default());
+        let (queues, deadline) = (association.keep_alive_queues(), context.deadline);
+        let admin = self.ctrl.admin(&association.admin, deadline);
+        let found = scan_work::scan(&self.ctrl, &admin, context, changed)?;
         self.start_scan_work(guard, ScanWork::Follow(found));
-        serve::serve_until(
-            &self.ctrl,
-            association.keep_alive_queues(),
-            scan_context.deadline,
-            || {
-                let stage = ErrorStage::Namespaces;
-                if self.ctrl.is_deleting() {
-                    return ControlFlow::Break(Err(CtrlError::cancelled(stage)));
-                }
-                if scan_context.deadline.left() == Msecs::new(0) {
-                    let limit = scan_context.deadline.span().get();
-                    return ControlFlow::Break(Err(CtrlError::new(
-                        stage,
-                        ETIMEDOUT,
-                        format_args!("adding the disks timed out after {limit} ms"),
-                    )));
-                }
-                match self.ctrl.scan_lock.take_result() {
-                    Some(done) => ControlFlow::Break(done),
-                    None => ControlFlow::Continue(scan_context.deadline),
-                }
-            },
-        )?
+        serve::serve(&self.ctrl, queues, deadline, || {
+            let stage = ErrorStage::Namespaces;
+            if self.ctrl.is_deleting() {
+                return ControlFlow::Break(Err(CtrlError::cancelled(stage)));
+            }
+            if deadline.left() == Msecs::new(0) {
+                let limit = deadline.span().get();
+                return ControlFlow::Break(Err(CtrlError::new(
+                    stage,
+                    ETIMEDOUT,
+                    format_args!("adding the disks timed out after {limit} ms"),
+                )));
+            }
+            match self.ctrl.scan_lock.take_result() {
+                Some(done) => ControlFlow::Break(done),
+                None => ControlFlow::Continue(deadline),
+            }
+        })?
     }
 
     /// Serves a connected controller, across reconnects and resets, until it is removed.
@@ -177,18 +172,12 @@ impl CtrlThread {
         loop {
             *self.ctrl.scan_context.lock() = Some(association.scan_context.clone());
             self.ctrl.enter(CtrlState::Live, None);
-            self.ctrl.log(format_args!(
-                "connected to {}",
-                self.ctrl.options.subsystem()
-            ));
+            let subsystem = self.ctrl.options.subsystem();
+            self.ctrl.log(format_args!("connected to {subsystem}"));
             aer.begin(association.events);
-            let ended = match self.serve_disks(&association, &mut found, &mut aer) {
+            let again = match self.serve_disks(&association, &mut found, &mut aer) {
                 Ok(LiveExit::Removal(guard)) => return self.remove_live(association, guard),
-                Ok(LiveExit::Reset) => Ok(()),
-                Err(failure) => Err(failure),
-            };
-            let again = match ended {
-                Ok(()) => Reconnect::after_reset(&self.ctrl, association, &first),
+                Ok(LiveExit::Reset) => Reconnect::after_reset(&self.ctrl, association, &first),
                 Err(error) => Reconnect::after_loss(&self.ctrl, association, &first, error),
             };
             match again {
@@ -224,7 +213,8 @@ impl CtrlThread {
             // `make_disks` has scanned already.
             rescan.note(&Ok(()), &self.ctrl);
         }
-        serve::serve(&self.ctrl, association.keep_alive_queues(), || {
+        let live = association.keep_alive_queues();
+        serve::serve(&self.ctrl, live, Deadline::NEVER, || {
             if let Some(done) = self.ctrl.scan_lock.take_result() {
                 rescan.note(&done, &self.ctrl);
                 if let Err(failure) = done {
@@ -296,7 +286,8 @@ impl CtrlThread {
         self.ctrl.status.begin_removal();
         self.start_scan_work(guard, ScanWork::DeleteDisks);
         let mut retry = Deadline::after(RETRY);
-        let disks = serve::serve(&self.ctrl, association.keep_alive_queues(), || {
+        let live = association.keep_alive_queues();
+        let disks = serve::serve(&self.ctrl, live, Deadline::NEVER, || {
             if let Some(done) = self.ctrl.scan_lock.take_result() {
                 return ControlFlow::Break(done);
             }

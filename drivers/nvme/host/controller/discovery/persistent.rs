@@ -122,27 +122,24 @@ impl<'a> LogFollower<'a> {
     ) -> Result<(), CtrlError> {
         let controller = &*self.discovery.controller;
         let mut due = Deadline::NEVER;
-        serve::serve(
-            controller,
-            serve::KeepAliveQueues::admin_only(queue),
-            || {
-                if self.discovery.is_cancelled() {
-                    return ControlFlow::Break(Err(CtrlError::cancelled(STAGE)));
+        let queues = serve::KeepAliveQueues::admin_only(queue);
+        serve::serve(controller, queues, Deadline::NEVER, || {
+            if self.discovery.is_cancelled() {
+                return ControlFlow::Break(Err(CtrlError::cancelled(STAGE)));
+            }
+            let next = aer.poll(controller, queue.queue_pair(), |event| {
+                if event == AsyncEvent::DiscoveryChanged {
+                    due = due.min(Deadline::after(SETTLE));
                 }
-                let next = aer.poll(controller, queue.queue_pair(), |event| {
-                    if event == AsyncEvent::DiscoveryChanged {
-                        due = due.min(Deadline::after(SETTLE));
-                    }
-                });
-                if !aer.is_open() {
-                    let why = format_args!("the target reports no more log changes");
-                    return ControlFlow::Break(Err(CtrlError::target(STAGE, why)));
-                }
-                match due.left() > Msecs::new(0) {
-                    true => ControlFlow::Continue(next.min(due)),
-                    false => ControlFlow::Break(Ok(())),
-                }
-            },
-        )?
+            });
+            if !aer.is_open() {
+                let why = format_args!("the target reports no more log changes");
+                return ControlFlow::Break(Err(CtrlError::target(STAGE, why)));
+            }
+            match due.left() > Msecs::new(0) {
+                true => ControlFlow::Continue(next.min(due)),
+                false => ControlFlow::Break(Ok(())),
+            }
+        })?
     }
 }
