@@ -466,12 +466,11 @@ fn trace_id(name: CtrlName) -> i32 {
 
 impl Waiter for Controller {
     fn interruption(&self) -> Option<Interruption> {
-        // Removal does not cancel its own commands, but it does not wait for a keep-alive response
-        // once the disks are gone.
-        let cancelled = if self.status.is_removal_begun() {
-            self.scan_lock.is_work_done()
-        } else {
-            self.is_deleting()
+        // The thread enters the state when it begins the removal. That does not cancel its own
+        // commands, but it does not wait for a keep-alive response once the disks are gone.
+        let cancelled = match self.status.state() {
+            CtrlState::Deleting => self.scan_lock.is_work_done(),
+            _ => self.is_deleting(),
         };
         if cancelled {
             return Some(Interruption::Cancelled);

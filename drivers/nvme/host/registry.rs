@@ -62,7 +62,7 @@ pub(crate) struct Registry {
     name_lock: Mutex<()>,
     #[pin]
     pub(crate) discoveries: Discoveries,
-    /// Completed when the registry is closed and the last controller is gone.
+    /// Completed when the registry is closed and the last controller is off the list.
     #[pin]
     empty: TimedCompletion,
 }
@@ -72,16 +72,10 @@ struct Controllers {
     list: KVec<Arc<Controller>>,
     /// The last ID that was assigned.
     last_id: u32,
-    /// Controllers that are off the list, but whose removal is not notified yet.
-    leaving: usize,
     closed: bool,
 }
 
 impl Controllers {
-    fn is_empty(&self) -> bool {
-        self.list.is_empty() && self.leaving == 0
-    }
-
     /// Returns an ID that was not used recently, so that a stale ID names no other controller.
     fn new_id(&mut self) -> u32 {
         loop {
@@ -139,7 +133,6 @@ impl Registry {
                 controllers <- new_mutex!(Controllers {
                     list: KVec::new(),
                     last_id: 0,
-                    leaving: 0,
                     closed: false,
                 }, "rnvmf::Registry::controllers"),
                 name_lock <- new_mutex!((), "rnvmf::Registry::name_lock"),
@@ -164,13 +157,15 @@ impl Registry {
             for controller in &controllers.list {
                 controller.delete();
             }
-            !controllers.is_empty()
+            !controllers.list.is_empty()
         };
         self.discoveries.close();
         // No controller is added any more, and removal of the last one completes this.
         if busy {
             self.empty.wait();
         }
+        // Held by a removal until user space is notified.
+        drop(self.name_lock.lock());
     }
 
     /// Ends the threads and services. Called after [`close`](Self::close), when user space cannot
@@ -310,20 +305,16 @@ impl Registry {
 
     /// Removes a controller from the list, and notifies user space.
     fn remove(&self, controller: &Arc<Controller>) {
-        let name_lock = self.name_lock.lock();
+        let _naming = self.name_lock.lock();
         {
             let mut controllers = self.controllers.lock();
             controllers.list.retain(|c| !Arc::ptr_eq(c, controller));
-            controllers.leaving = controllers.leaving.saturating_add(1);
             self.services.changes.count();
+            if controllers.closed && controllers.list.is_empty() {
+                self.empty.complete_all();
+            }
         }
         controller.notify(Event::Removed);
-        drop(name_lock);
-        let mut controllers = self.controllers.lock();
-        controllers.leaving = controllers.leaving.saturating_sub(1);
-        if controllers.closed && controllers.is_empty() {
-            self.empty.complete_all();
-        }
     }
 
     /// Returns the controller with this ID in a network namespace.

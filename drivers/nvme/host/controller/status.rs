@@ -58,8 +58,6 @@ pub(crate) struct Status {
     changed: CondVar,
     /// Removal is requested, for the controller's thread to carry out.
     removal_requested: AtomicFlag,
-    /// The disks of a live controller are being removed.
-    removal_begun: AtomicFlag,
 }
 
 /// The status that user space sees.
@@ -147,7 +145,6 @@ impl Status {
             }, "rnvmf::Status::fields"),
             changed <- new_condvar!("rnvmf::Status::changed"),
             removal_requested: AtomicFlag::new(false),
-            removal_begun: AtomicFlag::new(false),
         })
     }
 
@@ -164,16 +161,6 @@ impl Status {
     /// Whether removal is requested. Any context.
     pub(crate) fn is_removal_requested(&self) -> bool {
         self.removal_requested.load(ordering::Relaxed)
-    }
-
-    /// Records that removal of a live controller begins. Commands of the removal are not cancelled.
-    pub(super) fn begin_removal(&self) {
-        self.removal_begun.store(true, ordering::Relaxed);
-    }
-
-    /// Whether removal of a live controller has begun. Any context.
-    pub(super) fn is_removal_begun(&self) -> bool {
-        self.removal_begun.load(ordering::Relaxed)
     }
 
     /// Reads the fields. May sleep.

@@ -283,7 +283,6 @@ impl CtrlThread {
     /// shuts the controller down.
     fn remove_live(&self, association: KBox<Association>, guard: ScanGuard<'_>) {
         self.ctrl.enter(CtrlState::Deleting, None);
-        self.ctrl.status.begin_removal();
         self.start_scan_work(guard, ScanWork::DeleteDisks);
         let mut retry = Deadline::after(RETRY);
         let live = association.keep_alive_queues();
