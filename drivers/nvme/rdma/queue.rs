@@ -20,7 +20,6 @@
 //! channel, and the Asynchronous Event Request.
 
 mod admin_slot;
-mod aer;
 mod capsule;
 mod queue_core;
 mod response;
@@ -29,8 +28,10 @@ mod slot;
 mod slot_state;
 mod sync_command;
 
-pub use admin_slot::MAX_DATA;
-pub use aer::AerCompletion;
+pub use admin_slot::{
+    AerCompletion,
+    MAX_DATA, //
+};
 pub use send_batch::Doorbell;
 pub use sync_command::{
     CommandData,
@@ -41,8 +42,10 @@ pub use sync_command::{
 pub(crate) use admin_slot::PendingReply;
 pub(crate) use queue_core::CoreParts;
 
-use admin_slot::AdminSlot;
-use aer::AerSlot;
+use admin_slot::{
+    AdminSlot,
+    AerSlot, //
+};
 use capsule::{
     CommandKind,
     Transfer, //

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Slots of the commands that threads other than the ULP's send on an admin queue.
+//! Slots of an admin queue: of the commands that threads other than the ULP's send, and of the
+//! Asynchronous Event Request.
 
 use super::{
     capsule::CommandKind,
@@ -8,15 +9,29 @@ use super::{
         Slot,
         SlotTable, //
     },
-    sync_command::Reply,
+    sync_command::{
+        CommandError,
+        Reply, //
+    },
 };
 use kernel::{
     prelude::*,
-    sync::Arc, //
+    sync::Arc,
+    time::{
+        Instant,
+        Monotonic, //
+    },
+};
+use nvme_proto::format::{
+    cqe::Completion,
+    sqe::Command, //
 };
 use rrdma::{
     new_irq_lock,
-    rdma::pd::ProtectionDomain,
+    rdma::{
+        pd::ProtectionDomain,
+        qp::QueuePair, //
+    },
     scatter::Buffer,
     sync::{
         IrqLock,
@@ -115,5 +130,66 @@ impl PendingReply {
     /// Takes the reply; `None` if there is none. Any context.
     pub(crate) fn take(&self) -> Option<Reply> {
         self.reply.lock().take()
+    }
+}
+
+/// Response to an Asynchronous Event Request.
+pub struct AerCompletion {
+    /// The completion queue entry.
+    pub completion: Completion,
+    /// Time of its arrival.
+    pub arrived: Instant<Monotonic>,
+}
+
+/// Slot of the Asynchronous Event Request, which a controller completes when it has an event.
+///
+/// The request has a slot of its own, because it is in flight until there is an event. The ULP's
+/// thread sends it again after it handled an event, so a target cannot send events faster than they
+/// are handled.
+#[pin_data]
+pub(super) struct AerSlot<K: CommandKind> {
+    pub(super) slot: Slot<K>,
+    #[pin]
+    completion: IrqLock<Option<AerCompletion>>,
+}
+
+impl<K: SlotTable> AerSlot<K> {
+    /// Allocates the slot. May sleep.
+    pub(super) fn new(tag: u16, pd: &Arc<ProtectionDomain>) -> Result<Pin<KBox<Self>>> {
+        KBox::try_pin_init(
+            try_pin_init!(Self {
+                // The request has no data: the region is unused.
+                slot: Slot::new(tag, pd, 1)?,
+                completion <- new_irq_lock!(None, "nvme_rdma_transport::AerSlot"),
+            }? Error),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Sends the request. Any context.
+    ///
+    /// # Errors
+    ///
+    /// [`CommandError::Code`] if the request cannot be sent, or the previous one has no response
+    /// yet.
+    pub(super) fn submit(&self, queue: &QueuePair<K::Queue>) -> Result<(), CommandError> {
+        let request = Command::async_event_request();
+        match self.slot.submit(queue, request, None) {
+            Ok(_) => Ok(()),
+            Err(unsent) => Err(CommandError::Code(unsent.error)),
+        }
+    }
+
+    /// Stores the response for the ULP's thread, which the caller wakes. Any context.
+    pub(super) fn deliver(&self, completion: Completion) {
+        *self.completion.lock() = Some(AerCompletion {
+            completion,
+            arrived: Instant::now(),
+        });
+    }
+
+    /// Takes the response. Any context.
+    pub(super) fn take(&self) -> Option<AerCompletion> {
+        self.completion.lock().take()
     }
 }
