@@ -241,28 +241,26 @@ pub(crate) struct Chain {
     pub(crate) rules: Vec<Rule>,
 }
 
-/// A rule of a chain, reduced to its effect on RoCE packets.
+/// A rule of a chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rule {
-    /// Whether the rule matches RoCE packets; `None` if that is unknown.
-    pub(crate) matches_roce: Option<bool>,
     /// The only interface that the rule matches, if it names one.
     pub(crate) interface: Option<String>,
-    /// What the rule does with packets that it matches.
-    pub(crate) verdict: Verdict,
+    /// What the rule does with RoCE packets on that interface.
+    pub(crate) effect: Effect,
 }
 
-/// What a rule does with a packet that it matches.
+/// What a rule does with a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum Effect {
     /// The packet passes the chain.
     Accept,
     /// The packet is dropped or rejected.
     Drop,
     /// The next rule decides.
     None,
-    /// Another chain, a map or a program decides.
-    Other,
+    /// Unknown: a set, another chain or the state of a connection decides.
+    Unknown,
 }
 
 /// The identity of this host.

@@ -3,18 +3,10 @@
 //! Whether nftables drops RoCE packets. The result is derived from the rules; no packet is sent.
 
 use crate::doctor::finding::Finding;
-use crate::doctor::snapshot::{Chain, Rule, Snapshot, Verdict, ROCE_PORT};
+use crate::doctor::snapshot::{Chain, Effect, Rule, Snapshot, ROCE_PORT};
 use std::net::IpAddr;
 
 const CHECK: &str = "firewall";
-
-/// What a chain does with RoCE packets.
-enum ChainResult {
-    Pass,
-    DroppedByRule,
-    DroppedByPolicy,
-    Unknown,
-}
 
 /// Checks the rules for an interface and the address family of the target.
 pub(super) fn diagnose(interface: &str, address: IpAddr, snapshot: &Snapshot) -> Finding {
@@ -29,18 +21,18 @@ pub(super) fn diagnose(interface: &str, address: IpAddr, snapshot: &Snapshot) ->
         .filter(|chain| ["inet", family].contains(&&*chain.family))
     {
         let path = &chain.path;
-        let text = match chain_result(chain, interface) {
-            ChainResult::Pass => continue,
-            ChainResult::Unknown => {
+        let text = match first_effect(chain, interface) {
+            Some(Effect::Unknown) => {
                 unclear = unclear.or(Some(path));
                 continue;
             }
-            ChainResult::DroppedByRule => {
+            Some(Effect::Drop) => {
                 format!("a rule of {path} seems to drop UDP port {ROCE_PORT}, which RoCE uses")
             }
-            ChainResult::DroppedByPolicy => format!(
+            None if chain.drops => format!(
                 "{path} seems to drop UDP port {ROCE_PORT}, which RoCE uses, as no rule accepts it"
             ),
+            Some(Effect::Accept | Effect::None) | None => continue,
         };
         // A rule before all others; deleting the one that drops could admit other packets.
         let fix = format!("nft insert rule {path} udp dport {ROCE_PORT} accept");
@@ -63,25 +55,13 @@ pub(super) fn diagnose(interface: &str, address: IpAddr, snapshot: &Snapshot) ->
     Finding::unknown(CHECK, text)
 }
 
-fn chain_result(chain: &Chain, interface: &str) -> ChainResult {
+/// Returns the effect of the first rule for packets on an interface that has one.
+fn first_effect(chain: &Chain, interface: &str) -> Option<Effect> {
     let applies = |rule: &&Rule| {
         rule.interface
             .as_deref()
             .is_none_or(|name| name == interface)
     };
-    let mut sure = true;
-    for rule in chain.rules.iter().filter(applies) {
-        match (rule.matches_roce, rule.verdict) {
-            (Some(false), _) | (_, Verdict::None) => (),
-            (Some(true), Verdict::Accept) if sure => return ChainResult::Pass,
-            (Some(true), Verdict::Drop) if sure => return ChainResult::DroppedByRule,
-            (Some(true), Verdict::Accept | Verdict::Drop) => return ChainResult::Unknown,
-            (None, _) | (_, Verdict::Other) => sure = false,
-        }
-    }
-    match (sure, chain.drops) {
-        (false, _) => ChainResult::Unknown,
-        (true, true) => ChainResult::DroppedByPolicy,
-        (true, false) => ChainResult::Pass,
-    }
+    let mut effects = chain.rules.iter().filter(applies).map(|rule| rule.effect);
+    effects.find(|effect| *effect != Effect::None)
 }

@@ -5,8 +5,8 @@
 use super::diagnose;
 use crate::doctor::finding::{Finding, Level};
 use crate::doctor::snapshot::{
-    Chain, Destination, Gid, HostInfo, Interface, LinkInfo, Module, Port, Prefix, Route,
-    RouteLookup, Rule, Snapshot, Verdict, MODULES,
+    Chain, Destination, Effect, Gid, HostInfo, Interface, LinkInfo, Module, Port, Prefix, Route,
+    RouteLookup, Rule, Snapshot, MODULES,
 };
 use crate::error::tests::rejected;
 use crate::host::{HOSTID_FILE, HOSTNQN_FILE};
@@ -512,51 +512,51 @@ fn a_small_mtu_is_slow() {
     assert_eq!((level, fix), (Level::Warning, String::new()));
 }
 
-fn chain(drops: bool, rules: &[(Option<bool>, Verdict)]) -> Chain {
-    let rule = |(matches_roce, verdict): &(Option<bool>, Verdict)| Rule {
-        matches_roce: *matches_roce,
+fn chain(drops: bool, effects: &[Effect]) -> Chain {
+    let rule = |effect: &Effect| Rule {
         interface: None,
-        verdict: *verdict,
+        effect: *effect,
     };
     Chain {
         path: "inet filter input".into(),
         family: "inet".into(),
         drops,
-        rules: rules.iter().map(rule).collect(),
+        rules: effects.iter().map(rule).collect(),
     }
 }
 
 #[test]
 fn a_rule_may_drop_roce() {
-    use Verdict::{Accept, Drop, None as Nothing, Other};
+    use Effect::{Accept, Drop, None as Nothing, Unknown};
     let fix = "nft insert rule inet filter input udp dport 4791 accept";
     let text = "a rule of inet filter input seems to drop UDP port 4791";
-    let rules = [(Some(false), Accept), (Some(true), Drop)];
     fault("firewall", text, fix, |snapshot| {
-        snapshot.chains = Ok(vec![chain(false, &rules)])
+        snapshot.chains = Ok(vec![chain(false, &[Nothing, Drop])])
     });
-    let rules = [(Some(false), Accept), (Some(true), Nothing)];
     fault("firewall", "as no rule accepts it", fix, |snapshot| {
-        snapshot.chains = Ok(vec![chain(true, &rules)]);
+        snapshot.chains = Ok(vec![chain(true, &[Nothing])]);
     });
-    for (drops, rules) in [
+    for (drops, effects) in [
         (false, &[][..]),
-        (true, &[(Some(true), Accept)]),
-        (false, &[(Some(true), Accept), (Some(true), Drop)]),
-        (false, &[(Some(false), Drop), (Some(false), Other)]),
+        (true, &[Accept]),
+        (false, &[Accept, Drop]),
+        (true, &[Accept, Unknown]),
+        (false, &[Nothing, Nothing]),
     ] {
         assert_eq!(
-            found(|snapshot| snapshot.chains = Ok(vec![chain(drops, rules)])),
+            found(|snapshot| snapshot.chains = Ok(vec![chain(drops, effects)])),
             []
         );
     }
-    for rules in [
-        [(None, Accept), (Some(true), Drop)],
-        [(Some(true), Other), (None, Nothing)],
-    ] {
-        let (level, check, ..) = one(|snapshot| snapshot.chains = Ok(vec![chain(true, &rules)]));
+    for effects in [[Unknown, Drop], [Unknown, Accept], [Unknown, Nothing]] {
+        let (level, check, ..) = one(|snapshot| snapshot.chains = Ok(vec![chain(true, &effects)]));
         assert_eq!((level, check), (Level::Unknown, "firewall"));
     }
+    // A chain that drops is a fault also after one that is unclear.
+    let chains = vec![chain(false, &[Unknown]), chain(false, &[Drop])];
+    fault("firewall", text, fix, |snapshot| {
+        snapshot.chains = Ok(chains)
+    });
 }
 
 #[test]
@@ -571,7 +571,7 @@ fn some_rules_are_not_seen() {
         "a rule of inet filter input seems",
         fix,
         |snapshot| {
-            snapshot.chains = Ok(vec![chain(false, &[(Some(true), Verdict::Drop)])]);
+            snapshot.chains = Ok(vec![chain(false, &[Effect::Drop])]);
             snapshot.legacy = Ok(true);
         },
     );
@@ -579,7 +579,7 @@ fn some_rules_are_not_seen() {
 
 #[test]
 fn rules_of_others_do_not_matter() {
-    let drops = chain(false, &[(Some(true), Verdict::Drop)]);
+    let drops = chain(false, &[Effect::Drop]);
     let family = Chain {
         family: "ip6".into(),
         ..drops.clone()

@@ -4,7 +4,7 @@
 
 use super::module;
 use super::tool::NFT;
-use crate::doctor::snapshot::{Chain, Probed, Rule, Verdict, ROCE_PORT};
+use crate::doctor::snapshot::{Chain, Effect, Probed, Rule, ROCE_PORT};
 use crate::error::io_message;
 use serde_json::Value;
 use std::io::ErrorKind;
@@ -77,47 +77,46 @@ fn path(from: &Value, chain: &str) -> Option<String> {
 }
 
 fn rule(from: &Value) -> Option<Rule> {
-    let mut rule = Rule {
-        matches_roce: Some(true),
-        interface: None,
-        verdict: Verdict::None,
-    };
+    let (mut interface, mut effect) = (None, Effect::None);
+    // Whether the statements match RoCE packets; `None` if that is unknown.
+    let mut conditions = Vec::new();
     for statement in from["expr"].as_array()? {
         let (key, value) = statement.as_object()?.iter().next()?;
         match key.as_str() {
-            "match" => apply_match(&mut rule, value),
+            "match" => match interface_name(value) {
+                Some(name) => interface = Some(name.to_owned()),
+                None => conditions.push(matches_roce(value)),
+            },
             "counter" | "log" | "comment" => (),
-            "accept" => rule.verdict = Verdict::Accept,
-            "drop" | "reject" => rule.verdict = Verdict::Drop,
-            "jump" | "goto" | "queue" | "return" | "vmap" => rule.verdict = Verdict::Other,
+            "accept" => effect = Effect::Accept,
+            "drop" | "reject" => effect = Effect::Drop,
+            "jump" | "goto" | "queue" | "return" | "vmap" => effect = Effect::Unknown,
             // A limit, or a statement that this program does not know.
-            _ => restrict(&mut rule, None),
+            _ => conditions.push(None),
         }
     }
-    Some(rule)
+    if conditions.contains(&Some(false)) {
+        effect = Effect::None;
+    } else if conditions.contains(&None) && effect != Effect::None {
+        effect = Effect::Unknown;
+    }
+    Some(Rule { interface, effect })
 }
 
-/// Adds a condition to a rule, which matches the packets that all conditions match.
-fn restrict(rule: &mut Rule, matches_roce: Option<bool>) {
-    rule.matches_roce = match (rule.matches_roce, matches_roce) {
-        (Some(false), _) | (_, Some(false)) => Some(false),
-        (Some(true), Some(true)) => Some(true),
-        _ => None,
-    };
+/// Returns the interface that a match names.
+fn interface_name(from: &Value) -> Option<&str> {
+    let key = from["left"]["meta"]["key"].as_str()?;
+    let is_name = ["iif", "oif", "iifname", "oifname"].contains(&key) && from["op"] == "==";
+    literal(&from["right"]).filter(|name| is_name && !name.ends_with('*'))
 }
 
-fn apply_match(rule: &mut Rule, from: &Value) {
+/// Whether a match is true of RoCE packets; `None` if that is unknown.
+fn matches_roce(from: &Value) -> Option<bool> {
     let (left, right) = (&from["left"], &from["right"]);
-    let name = literal(right).filter(|name| !name.ends_with('*'));
-    match (left["meta"]["key"].as_str(), from["op"].as_str(), name) {
-        (Some("iif" | "oif" | "iifname" | "oifname"), Some("=="), Some(name)) => {
-            rule.interface = Some(name.to_owned());
-        }
-        (_, Some("==" | "in"), _) => restrict(rule, value_matches(left, right)),
-        (_, Some("!="), _) if left["ct"]["key"] != "state" => {
-            restrict(rule, value_matches(left, right).map(|matches| !matches));
-        }
-        _ => restrict(rule, None),
+    match from["op"].as_str()? {
+        "==" | "in" => value_matches(left, right),
+        "!=" if left["ct"]["key"] != "state" => value_matches(left, right).map(|equal| !equal),
+        _ => None,
     }
 }
 

@@ -8,7 +8,7 @@ fn only(expr: Value) -> Rule {
 }
 
 fn matched(left: Value, op: &str, right: Value) -> Option<bool> {
-    only(json!([{ "match": { "op": op, "left": left, "right": right } }])).matches_roce
+    matches_roce(&json!({ "op": op, "left": left, "right": right }))
 }
 
 fn dport(op: &str, right: Value) -> Option<bool> {
@@ -65,7 +65,7 @@ fn named_sets_are_not_looked_up() {
     let iifname = json!({ "match": { "op": "==", "left": { "meta": { "key": "iifname" } },
                                      "right": "@inner" } });
     let found = only(json!([iifname, { "drop": null }]));
-    assert_eq!((found.interface, found.matches_roce), (None, None));
+    assert_eq!((found.interface, found.effect), (None, Effect::Unknown));
 }
 
 #[test]
@@ -92,14 +92,32 @@ fn a_rule_may_be_about_an_interface() {
                                   "right": "lo" } });
     let found = only(json!([name, { "counter": null }, { "accept": null }]));
     assert_eq!(found.interface.as_deref(), Some("lo"));
-    assert_eq!(
-        (found.matches_roce, found.verdict),
-        (Some(true), Verdict::Accept)
-    );
+    assert_eq!(found.effect, Effect::Accept);
     // Patterns and other interfaces are not compared.
     let left = json!({ "meta": { "key": "iifname" } });
     assert_eq!(matched(left.clone(), "==", json!("eth*")), None);
     assert_eq!(matched(left, "!=", json!("lo")), None);
+}
+
+#[test]
+fn all_conditions_must_match() {
+    let other = json!({ "match": { "op": "==", "right": "tcp",
+        "left": { "meta": { "key": "l4proto" } } } });
+    let unknown = json!({ "limit": { "rate": 10 } });
+    let drop = json!({ "drop": null });
+    for (expr, effect) in [
+        (json!([drop]), Effect::Drop),
+        (json!([other, drop]), Effect::None),
+        (json!([unknown, drop]), Effect::Unknown),
+        (json!([unknown, other, drop]), Effect::None),
+        (json!([other, unknown, drop]), Effect::None),
+        (json!([unknown]), Effect::None),
+        (json!([{ "reject": {} }]), Effect::Drop),
+        (json!([{ "jump": { "target": "x" } }]), Effect::Unknown),
+        (json!([other, { "jump": { "target": "x" } }]), Effect::None),
+    ] {
+        assert_eq!(only(expr.clone()).effect, effect, "{expr}");
+    }
 }
 
 #[test]
@@ -125,7 +143,7 @@ fn a_ruleset_is_read() {
     assert_eq!(chains[0].path, "inet filter input");
     assert!(chains[0].drops);
     assert_eq!(chains[0].rules.len(), 1);
-    assert_eq!(chains[0].rules[0].verdict, Verdict::Drop);
+    assert_eq!(chains[0].rules[0].effect, Effect::Drop);
 }
 
 #[test]
@@ -141,30 +159,28 @@ fn a_recorded_ruleset_is_read() {
             "ip nat postrouting"
         ]
     );
-    let summary = |chain: &Chain| -> Vec<_> {
+    let effects = |chain: &Chain| -> Vec<Effect> {
         let rules = chain.rules.iter();
-        rules
-            .map(|rule| (rule.matches_roce, rule.verdict))
-            .collect()
+        rules.map(|rule| rule.effect).collect()
     };
     assert!(chains[0].drops && !chains[1].drops);
     assert_eq!(
-        summary(&chains[0]),
+        effects(&chains[0]),
         [
             // Conntrack state, interface, two rules about other protocols.
-            (Some(false), Verdict::Accept),
-            (Some(true), Verdict::Accept),
-            (Some(false), Verdict::Accept),
-            (Some(false), Verdict::Accept),
-            // A source address, a named set, a range, a limit.
-            (None, Verdict::Accept),
-            (None, Verdict::Accept),
-            (Some(true), Verdict::Accept),
-            (None, Verdict::None),
+            Effect::None,
+            Effect::Accept,
+            Effect::None,
+            Effect::None,
+            // A source address, a named set, a range, a limit without a verdict.
+            Effect::Unknown,
+            Effect::Unknown,
+            Effect::Accept,
+            Effect::None,
         ]
     );
     assert_eq!(chains[0].rules[1].interface.as_deref(), Some("lo"));
-    assert_eq!(summary(&chains[1]), [(Some(true), Verdict::Other)]);
+    assert_eq!(effects(&chains[1]), [Effect::Unknown]);
 }
 
 #[test]
