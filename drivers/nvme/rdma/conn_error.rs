@@ -113,7 +113,7 @@ impl fmt::Display for ConnError {
             }
             Self::UnknownCommand { qid, command_id } => write!(
                 f,
-                "response to command {command_id:#06x} on queue {qid}, which is not in flight"
+                "response to command {command_id:#06x} on queue {qid}: command not in flight"
             ),
             Self::Protocol {
                 qid,
@@ -131,7 +131,7 @@ impl fmt::Display for ConnError {
             Self::Lost { qid, cause } => {
                 let why = match cause {
                     cm::Lost::Disconnected => "the target disconnected",
-                    cm::Lost::AddressChanged => "the address of the path changed",
+                    cm::Lost::AddressChanged => "the local link address changed",
                     cm::Lost::Unreachable => "the target does not answer",
                     cm::Lost::DeviceRemoved => "the RDMA device is being removed",
                 };
