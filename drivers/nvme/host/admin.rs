@@ -329,7 +329,7 @@ impl Admin<'_> {
         let stage = ErrorStage::Enable;
         let configuration = capabilities
             .configure()
-            .map_err(|why| CtrlError::target(stage, format_args!("unusable controller: {why}")))?;
+            .map_err(CtrlError::unusable(stage, "unusable controller"))?;
         self.configure(configuration.get())?;
         let timeouts = match capabilities.has_ready_timeouts() {
             true => Some(ReadyTimeouts(self.property32(Property::ReadyTimeouts)?)),
@@ -339,10 +339,10 @@ impl Admin<'_> {
         let limit = Msecs::new(capabilities.ready_timeout_ms(timeouts));
         match self.await_status(ControllerStatus::enabling, Deadline::after(limit))? {
             Progress::Done => Ok(configuration),
-            Progress::Failed => Err(CtrlError::target(
-                stage,
-                format_args!("controller fatal status (CSTS.CFS)"),
-            )),
+            Progress::Failed => {
+                let why = format_args!("controller fatal status (CSTS.CFS)");
+                Err(CtrlError::target(stage, why))
+            }
             Progress::Wait => {
                 let limit = limit.get();
                 Err(CtrlError::new(
@@ -368,10 +368,10 @@ impl Admin<'_> {
         self.configure(configuration.disabled().get())?;
         match self.await_status(ControllerStatus::disabling, self.deadline)? {
             Progress::Done => Ok(()),
-            Progress::Wait | Progress::Failed => Err(CtrlError::target(
-                ErrorStage::Enable,
-                format_args!("the controller did not become disabled"),
-            )),
+            Progress::Wait | Progress::Failed => {
+                let why = format_args!("the controller did not become disabled");
+                Err(CtrlError::target(ErrorStage::Enable, why))
+            }
         }
     }
 

@@ -133,6 +133,15 @@ impl CtrlError {
         Self::new(stage, errno::EPROTO, message)
     }
 
+    /// Returns a function that converts the reason why data of the target is unusable. `what` names
+    /// the data.
+    pub(crate) fn unusable<E: fmt::Display>(
+        stage: ErrorStage,
+        what: &str,
+    ) -> impl FnOnce(E) -> Self + '_ {
+        move |why| Self::target(stage, format_args!("{what}: {why}"))
+    }
+
     /// Converts an error of the connection manager. `device` is the RDMA device, if known.
     pub(crate) fn from_cm(error: cm::Error, device: Option<&str>) -> Self {
         let stage = match error.stage {

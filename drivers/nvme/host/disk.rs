@@ -5,13 +5,11 @@
 //! - [`ctrl`]: the interface of a disk to its controller.
 //! - [`pdu`]: private data of a request, with the passthrough command in it.
 //! - [`ns_disk`]: private data of a disk, and its sysfs attributes.
-//! - [`command`]: the NVMe command of a request; rejection of requests.
 //! - [`hctx`]: hardware queues, and the queue pair of each.
 //! - [`ulp`]: callbacks of the transport: completion and retry of requests.
 //! - [`ioctl`]: ioctls of a disk.
-//! - [`operations`]: callbacks of the block layer.
+//! - [`operations`]: callbacks of the block layer: the command of a request, its submission.
 
-mod command;
 mod ctrl;
 mod hctx;
 mod ioctl;

@@ -399,10 +399,8 @@ impl<'a> Setup<'a> {
         }
         let granted = ConnectResponse::from_result(result);
         if granted.authentication_required {
-            return Err(CtrlError::target(
-                stage,
-                format_args!("the target requires authentication, which is not supported"),
-            ));
+            let why = format_args!("the target requires authentication, which is not supported");
+            return Err(CtrlError::target(stage, why));
         }
         Ok(granted)
     }
@@ -427,7 +425,7 @@ impl<'a> Setup<'a> {
         let what = "identify controller";
         let data = admin.identify(Identify::Controller, what)?;
         identify::Controller::parse(data.bytes())
-            .map_err(|why| CtrlError::target(ErrorStage::Identify, format_args!("{what}: {why}")))
+            .map_err(CtrlError::unusable(ErrorStage::Identify, what))
     }
 
     #[inline(never)]
@@ -439,7 +437,7 @@ impl<'a> Setup<'a> {
         let stage = ErrorStage::Identify;
         let identity = Self::identity(admin)?;
         limits::controller::check(&identity, controller_id)
-            .map_err(|why| CtrlError::target(stage, format_args!("unusable controller: {why}")))?;
+            .map_err(CtrlError::unusable(stage, "unusable controller"))?;
         Arc::new(identity, GFP_KERNEL)
             .map_err(|_| CtrlError::kernel(stage, ENOMEM, "identify controller"))
     }

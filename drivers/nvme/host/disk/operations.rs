@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The callbacks of the block layer.
+//! The callbacks of the block layer: the command of a request, its submission or rejection.
 
 use super::{
-    command::{
-        self,
-        reject, //
-    },
     hctx::HctxQueue,
     ioctl,
     ns_disk::{
@@ -24,9 +20,16 @@ use kernel::{
         Arc, //
     },
 };
-use nvme_proto::format::sqe::{
-    Command,
-    Direction, //
+use nvme_proto::format::{
+    dsm,
+    sqe::{
+        BlockCount,
+        BlockRange,
+        Command,
+        Deallocate,
+        Direction,
+        RwFlags, //
+    },
 };
 use nvme_rdma_transport::queue::{
     Doorbell,
@@ -44,7 +47,11 @@ use rrdma::{
         Status,
         TimeoutAction, //
     },
-    rdma::dma,
+    rdma::{
+        dma,
+        qp::QueuePair, //
+    },
+    scatter::Buffer,
     sysfs::Attribute,
 };
 
@@ -87,12 +94,12 @@ impl Operations for Io {
         let (transfer, direction) = match request.op() {
             Op::Read => (Direction::FromTarget, dma::Direction::FromDevice),
             Op::Write => (Direction::ToTarget, dma::Direction::ToDevice),
-            _ => return command::queue_other(guard, &queue, disk, request, doorbell),
+            _ => return queue_other(guard, &queue, disk, request, doorbell),
         };
-        let Some(range) = command::range(disk, &request) else {
+        let Some(range) = range(disk, &request) else {
             return Err(reject(request, Status::IoError));
         };
-        let flags = command::rw_flags(&request);
+        let flags = rw_flags(&request);
         // All code of a read or write between the block layer and the send queue is inlined, so
         // that the command is built in place.
         let submission = Submission {
@@ -134,4 +141,135 @@ impl Operations for Io {
         // The device may still access the memory of the request, so only teardown can end it.
         TimeoutAction::ResetTimer
     }
+}
+
+/// Returns the blocks of a request; `None` if a command cannot have this number of blocks.
+#[inline]
+fn range(disk: &NsDisk, request: &Request<Io>) -> Option<BlockRange> {
+    let blocks = disk.blocks_of_bytes(request.bytes());
+    Some(BlockRange {
+        start: disk.blocks_of_sectors(request.sector()),
+        count: BlockCount::new(blocks)?,
+    })
+}
+
+/// Returns the flags of a read or write.
+#[inline]
+fn rw_flags(request: &Request<Io>) -> RwFlags {
+    RwFlags {
+        force_unit_access: request.is_fua(),
+        limited_retry: request.no_retry(),
+        prefetch: false,
+    }
+}
+
+/// Returns the command of a request that is neither a read nor a write, and its data unless the
+/// pages of the request hold it.
+///
+/// # Errors
+///
+/// The status to reject the request with: [`Status::NotSupported`] for an unknown operation,
+/// [`Status::Resource`] if out of memory.
+#[inline(never)]
+fn other(disk: &NsDisk, request: &Request<Io>) -> Result<(Command, Option<Buffer>), Status> {
+    let nsid = disk.wwid.nsid;
+    Ok(match request.op() {
+        Op::Flush => (Command::flush(nsid), None),
+        Op::WriteZeroes => {
+            let deallocate = if disk.deallocate_zeroes.get() && !request.no_unmap() {
+                Deallocate::Allowed
+            } else {
+                Deallocate::Forbidden
+            };
+            let range = range(disk, request).ok_or(Status::IoError)?;
+            (Command::write_zeroes(nsid, range, deallocate), None)
+        }
+        Op::Discard => {
+            let (payload, count) = discard_ranges(disk, request)?;
+            (Command::deallocate(nsid, count), Some(payload))
+        }
+        Op::DriverIn | Op::DriverOut => {
+            let command = request.data().passthru.command();
+            (command.ok_or(Status::IoError)?, None)
+        }
+        _ => return Err(Status::NotSupported),
+    })
+}
+
+/// Queues a request that is neither a read nor a write.
+#[inline(never)]
+fn queue_other(
+    guard: &rcu::Guard,
+    queue: &QueuePair<Queue>,
+    disk: &NsDisk,
+    request: Request<Io>,
+    doorbell: Doorbell,
+) -> Result<(), Refused<Io>> {
+    let (command, payload) = match other(disk, &request) {
+        Ok(other) => other,
+        Err(status) => return Err(reject(request, status)),
+    };
+    let submission = Submission {
+        tag: request.tag(),
+        command,
+        direction: match request.op() {
+            Op::DriverIn => dma::Direction::FromDevice,
+            _ => dma::Direction::ToDevice,
+        },
+        length: match &payload {
+            Some(payload) => u32::try_from(payload.bytes().len()).unwrap_or(u32::MAX),
+            None => request.bytes(),
+        },
+        payload: RequestPayload::new(request, payload),
+    };
+    Queue::submit(queue, guard, submission, doorbell)
+}
+
+/// Returns the data of a discard, and the number of ranges in it.
+fn discard_ranges(
+    disk: &NsDisk,
+    request: &Request<Io>,
+) -> Result<(Buffer, dsm::RangeCount), Status> {
+    // The block layer retries requests that fail with `Status::Resource`.
+    let mut payload = Buffer::new(dsm::PAYLOAD_SIZE, GFP_ATOMIC).map_err(|_| Status::Resource)?;
+    let block: &mut [u8; dsm::PAYLOAD_SIZE] = payload
+        .bytes_mut()
+        .try_into()
+        .map_err(|_| Status::IoError)?;
+    let ranges = request.ranges().map(|range| dsm::DsmRange {
+        start: disk.blocks_of_sectors(range.sector),
+        count: u32::try_from(disk.blocks_of_sectors(range.sectors.into())).unwrap_or(u32::MAX),
+    });
+    let count = dsm::encode(block, ranges).map_err(|_| Status::IoError)?;
+    Ok((payload, count))
+}
+
+/// Rejects a request. Resets its private data for the tag's next request, unless the block layer
+/// retries the request.
+#[cold]
+fn reject(request: Request<Io>, status: Status) -> Refused<Io> {
+    if !matches!(status, Status::Resource) {
+        request.data().reset();
+    }
+    request.refuse(status)
+}
+
+/// Maps a post error to a block status, and rejects the request.
+#[cold]
+pub(super) fn reject_unposted(error: Error, request: Request<Io>) -> Refused<Io> {
+    let status = match error {
+        ENOMEM | EBUSY | EAGAIN => Status::Resource,
+        // DMA mapping failed, most often because other requests use up the device's mappings.
+        EIO if !request.no_retry() && request.data().has_retries_left() => {
+            request.data().count_retry();
+            Status::Resource
+        }
+        EIO => Status::Transport,
+        // Retried until the lost connection is handled: then the block layer holds or fails
+        // requests.
+        error if error == rrdma::errno::ENOTCONN && !request.no_retry() => Status::Resource,
+        error if error == rrdma::errno::ENOTCONN => Status::Transport,
+        _ => Status::IoError,
+    };
+    reject(request, status)
 }

@@ -3,7 +3,7 @@
 //! Callbacks of the transport: completion, rejection and retry of requests.
 
 use super::{
-    command,
+    operations,
     pdu::MAX_RETRIES,
     Io,
     QueueData, //
@@ -81,7 +81,7 @@ impl Ulp for Io {
 
     #[cold]
     fn reject(error: Error, payload: RequestPayload<Io>) -> Refused<Io> {
-        command::reject_unposted(error, payload.into_request())
+        operations::reject_unposted(error, payload.into_request())
     }
 
     fn finish(rejected: Refused<Io>) {

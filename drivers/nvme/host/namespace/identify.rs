@@ -72,12 +72,8 @@ impl<'a> NsIdentifier<'a> {
         let mut nvm = NvmController::default();
         if context.version >= Version::new(1, 4, 0) {
             if let Some(data) = admin.identify_optional(Identify::NvmController)? {
-                nvm = NvmController::parse(data.bytes()).map_err(|why| {
-                    CtrlError::target(
-                        ErrorStage::Identify,
-                        format_args!("identify NVM controller: {why}"),
-                    )
-                })?;
+                let fail = CtrlError::unusable(ErrorStage::Identify, "identify NVM controller");
+                nvm = NvmController::parse(data.bytes()).map_err(fail)?;
             }
         }
         Ok(Self {

@@ -186,12 +186,8 @@ impl Scanner<'_> {
             let after = self.walk.last();
             let what = Identify::ActiveNamespacesAfter(after);
             let page = self.admin.identify(what, "identify active namespaces")?;
-            let list = ActiveNamespaces::parse(page.bytes(), after).map_err(|why| {
-                CtrlError::target(
-                    ErrorStage::Namespaces,
-                    format_args!("list of active namespaces: {why}"),
-                )
-            })?;
+            let fail = CtrlError::unusable(ErrorStage::Namespaces, "list of active namespaces");
+            let list = ActiveNamespaces::parse(page.bytes(), after).map_err(fail)?;
             for nsid in list.iter() {
                 match self.walk.listed(nsid) {
                     NextNsid::Identify => self.scan_one(nsid)?,
