@@ -35,18 +35,6 @@ impl Completion {
         })
     }
 
-    /// Returns the submission queue head (SQHD). It has no meaning if SQ flow control is disabled.
-    #[inline]
-    pub const fn sq_head(&self) -> u16 {
-        (self.rest & 0xffff) as u16
-    }
-
-    /// Returns the identifier of the submission queue (SQID).
-    #[inline]
-    pub const fn sq_id(&self) -> u16 {
-        ((self.rest >> 16) & 0xffff) as u16
-    }
-
     /// Returns the identifier of the completed command. The peer may send any value.
     #[inline]
     pub const fn command_id(&self) -> CommandId {
@@ -97,8 +85,6 @@ mod tests {
         let completion = Completion::parse(&ENTRY).unwrap();
         assert_eq!(completion.result, 0x8877_6655_4433_2211);
         assert_eq!(completion.result32(), 0x4433_2211);
-        assert_eq!(completion.sq_head(), 0x1234);
-        assert_eq!(completion.sq_id(), 2);
         assert_eq!(completion.command_id().get(), 0xa01f);
         assert_eq!(completion.status().get(), 0x2182);
     }

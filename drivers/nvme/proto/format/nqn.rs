@@ -46,11 +46,6 @@ impl<'a> Nqn<'a> {
     pub const fn as_str(self) -> &'a str {
         self.0
     }
-
-    /// Returns whether this is [`DISCOVERY`].
-    pub fn is_discovery(self) -> bool {
-        self.0 == DISCOVERY
-    }
 }
 
 impl fmt::Display for Nqn<'_> {
@@ -111,8 +106,6 @@ mod tests {
         for name in names {
             assert_eq!(Nqn::new(name).unwrap().as_str().as_bytes(), name);
         }
-        assert!(Nqn::new(names[0]).unwrap().is_discovery());
-        assert!(!Nqn::new(names[1]).unwrap().is_discovery());
     }
 
     #[test]

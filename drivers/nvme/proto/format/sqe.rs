@@ -12,7 +12,7 @@ use crate::format::cid::CommandId;
 use crate::format::layout::{Reader, Writer};
 use crate::format::sgl::Sgl;
 
-pub use self::admin::{Feature, FeatureId, HostBehavior, Identify, InvalidLogPage, LogPage};
+pub use self::admin::{Feature, HostBehavior, Identify, InvalidLogPage, LogPage};
 pub use self::fabrics::Connect;
 pub use self::io::{BlockCount, BlockRange, Deallocate, IoOp, RwFlags};
 

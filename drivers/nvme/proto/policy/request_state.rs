@@ -107,42 +107,6 @@ pub enum ProtocolError {
 }
 
 impl RequestState {
-    /// All states, in the order of their numbers.
-    pub const ALL: [Self; 9] = [
-        Self::Idle,
-        Self::Posted,
-        Self::PostedRegion,
-        Self::Sent,
-        Self::SentRegion,
-        Self::Answered,
-        Self::AnsweredRegion,
-        Self::Invalidating,
-        Self::Broken,
-    ];
-
-    /// Returns the state of a number; `None` if there is no such state.
-    #[inline]
-    pub const fn from_u8(number: u8) -> Option<Self> {
-        match number {
-            0 => Some(Self::Idle),
-            1 => Some(Self::Posted),
-            2 => Some(Self::PostedRegion),
-            3 => Some(Self::Sent),
-            4 => Some(Self::SentRegion),
-            5 => Some(Self::Answered),
-            6 => Some(Self::AnsweredRegion),
-            7 => Some(Self::Invalidating),
-            8 => Some(Self::Broken),
-            _ => None,
-        }
-    }
-
-    /// Returns the state's number.
-    #[inline]
-    pub const fn to_u8(self) -> u8 {
-        self as u8
-    }
-
     /// Returns the state after `event`, and what to do.
     // Inlined: callers pass a constant event, which leaves a few instructions.
     #[inline(always)]

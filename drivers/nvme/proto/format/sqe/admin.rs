@@ -49,20 +49,6 @@ impl Identify {
     }
 }
 
-/// Identifier (FID) of a feature of the controller.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-pub enum FeatureId {
-    /// Number of Queues.
-    NumberOfQueues = 0x07,
-    /// Asynchronous Event Configuration.
-    AsyncEvents = 0x0b,
-    /// Keep Alive Timer.
-    KeepAliveTimer = 0x0f,
-    /// Host Behavior Support.
-    HostBehavior = 0x16,
-}
-
 /// A feature with the value to set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Feature {
@@ -71,24 +57,22 @@ pub enum Feature {
     NumberOfQueues(NonZeroU16),
     /// Enables these asynchronous events.
     AsyncEvents(AsyncEventConfig),
-    /// Sets the keep alive timeout (KATO), in milliseconds.
-    KeepAliveTimer(u32),
     /// Sets the behavior of the host; the data is a [`HostBehavior`].
     HostBehavior,
 }
 
 impl Feature {
+    /// Returns the feature identifier (FID) and CDW11.
     #[inline]
-    const fn id_and_value(self) -> (FeatureId, u32) {
+    const fn id_and_value(self) -> (u8, u32) {
         match self {
             Self::NumberOfQueues(count) => {
                 // NSQR for submission queues, NCQR for completion queues.
                 let zero_based = count.get().wrapping_sub(1) as u32;
-                (FeatureId::NumberOfQueues, zero_based | (zero_based << 16))
+                (0x07, zero_based | (zero_based << 16))
             }
-            Self::AsyncEvents(events) => (FeatureId::AsyncEvents, events.bits()),
-            Self::KeepAliveTimer(milliseconds) => (FeatureId::KeepAliveTimer, milliseconds),
-            Self::HostBehavior => (FeatureId::HostBehavior, 0),
+            Self::AsyncEvents(events) => (0x0b, events.bits()),
+            Self::HostBehavior => (0x16, 0),
         }
     }
 }
@@ -196,7 +180,6 @@ impl Command {
     const GET_LOG_PAGE: u8 = 0x02;
     const IDENTIFY: u8 = 0x06;
     const SET_FEATURES: u8 = 0x09;
-    const GET_FEATURES: u8 = 0x0a;
     const ASYNC_EVENT_REQUEST: u8 = 0x0c;
     const KEEP_ALIVE: u8 = 0x18;
 
@@ -212,15 +195,8 @@ impl Command {
     pub fn set_feature(feature: Feature) -> Self {
         let (id, value) = feature.id_and_value();
         let mut command = Self::with_opcode(Self::SET_FEATURES);
-        command.put::<40, 1>([id as u8]);
+        command.put::<40, 1>([id]);
         command.put::<44, 4>(value.to_le_bytes());
-        command
-    }
-
-    /// Returns a Get Features command for the current value.
-    pub fn get_feature(id: FeatureId) -> Self {
-        let mut command = Self::with_opcode(Self::GET_FEATURES);
-        command.put::<40, 1>([id as u8]);
         command
     }
 

@@ -33,12 +33,6 @@ impl Code {
     pub const fn status_code(self) -> u8 {
         (self.0 & 0xff) as u8
     }
-
-    /// Returns whether the status is path related: the path failed, not the command.
-    #[inline]
-    pub const fn is_path_related(self) -> bool {
-        self.status_type() == 3
-    }
 }
 
 /// Defines each code once: constant, value, and text for people.
@@ -230,13 +224,6 @@ mod tests {
         }
         let named = (0..0x800).filter(|value| Code::new(*value).name().is_some());
         assert_eq!(named.count(), ALL.len());
-    }
-
-    #[test]
-    fn path_related() {
-        for value in 0..0x800 {
-            assert_eq!(Code::new(value).is_path_related(), value & 0x700 == 0x300);
-        }
     }
 
     #[test]
