@@ -4,10 +4,10 @@
 
 use super::extack::Extack;
 use crate::bindings;
-use core::{fmt, ptr::null};
+use core::fmt;
 use kernel::prelude::*;
 
-/// Attributes of a request, or in a nested attribute of it.
+/// Attributes of a request.
 ///
 /// C has validated them with the policy of the operation. The methods that read an attribute return
 /// `None` if it is absent. They also do if the family declares it with another kind, which is a bug
@@ -15,35 +15,14 @@ use kernel::prelude::*;
 ///
 /// # Invariants
 ///
-/// `bytes` is part of the message that is being handled. So is `nest`, unless it is null.
+/// `bytes` is part of the message that is being handled.
 #[derive(Clone, Copy)]
 pub struct Attributes<'a> {
     bytes: &'a [u8],
-    nest: *const bindings::nlattr,
     extack: Extack<'a>,
 }
 
-/// An attribute with its header.
-///
-/// # Invariants
-///
-/// `bytes` is part of the message that is being handled, and starts with the header of an
-/// attribute.
-struct Raw<'a> {
-    bytes: &'a [u8],
-}
-
 const HEADER: usize = size_of::<bindings::nlattr>();
-
-impl<'a> Raw<'a> {
-    fn payload(&self) -> &'a [u8] {
-        self.bytes.get(HEADER..).unwrap_or_default()
-    }
-
-    fn as_ptr(&self) -> *const bindings::nlattr {
-        self.bytes.as_ptr().cast()
-    }
-}
 
 impl<'a> Attributes<'a> {
     /// Returns the attributes of a request.
@@ -70,15 +49,14 @@ impl<'a> Attributes<'a> {
         // INVARIANT: `bytes` is the message without its headers.
         Self {
             bytes,
-            nest: null(),
             // SAFETY: By the safety requirements of this function, the extended ack is null or
             // valid for `'a`, and only this thread uses it.
             extack: unsafe { Extack::from_raw(info.extack) },
         }
     }
 
-    /// Returns the last attribute with this number.
-    fn find(&self, id: u16) -> Option<Raw<'a>> {
+    /// Returns the last attribute with this number, with its header.
+    fn find(&self, id: u16) -> Option<&'a [u8]> {
         let mut rest = self.bytes;
         let mut found = None;
         while let [l0, l1, t0, t1, ..] = *rest {
@@ -87,10 +65,9 @@ impl<'a> Attributes<'a> {
             if len < HEADER {
                 break;
             }
-            let Some(bytes) = rest.get(..len) else { break };
+            let Some(attr) = rest.get(..len) else { break };
             if kind == id {
-                // INVARIANT: `bytes` starts with the header that was just parsed.
-                found = Some(Raw { bytes });
+                found = Some(attr);
             }
             // The last attribute may lack padding.
             rest = rest
@@ -101,7 +78,7 @@ impl<'a> Attributes<'a> {
     }
 
     fn number<const N: usize>(&self, id: u16) -> Option<[u8; N]> {
-        self.find(id)?.payload().try_into().ok()
+        self.bytes(id)?.try_into().ok()
     }
 
     /// Returns an 8-bit number.
@@ -119,11 +96,6 @@ impl<'a> Attributes<'a> {
         self.number(id).map(u32::from_ne_bytes)
     }
 
-    /// Returns a 64-bit number.
-    pub fn u64(&self, id: u16) -> Option<u64> {
-        self.number(id).map(u64::from_ne_bytes)
-    }
-
     /// Returns a string, without its NUL.
     ///
     /// # Errors
@@ -133,17 +105,15 @@ impl<'a> Attributes<'a> {
         let Some(bytes) = self.bytes(id) else {
             return Ok(None);
         };
-        let len = bytes.iter().position(|&byte| byte == 0);
-        let text = bytes.get(..len.unwrap_or(bytes.len())).unwrap_or_default();
-        match core::str::from_utf8(text) {
-            Ok(text) => Ok(Some(text)),
-            Err(_) => Err(self.refuse(id, fmt!("not valid UTF-8"))),
-        }
+        let text = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
+        core::str::from_utf8(text)
+            .map(Some)
+            .map_err(|_| self.refuse(id, fmt!("not valid UTF-8")))
     }
 
     /// Returns the payload of an attribute of any kind.
     pub fn bytes(&self, id: u16) -> Option<&'a [u8]> {
-        Some(self.find(id)?.payload())
+        self.find(id)?.get(HEADER..)
     }
 
     /// Returns whether a flag is present.
@@ -151,35 +121,9 @@ impl<'a> Attributes<'a> {
         self.find(id).is_some()
     }
 
-    /// Returns the attributes in a nested attribute.
-    pub fn nested(&self, id: u16) -> Option<Attributes<'a>> {
-        let raw = self.find(id)?;
-        // INVARIANT: The payload and the header of `raw` are part of the message.
-        Some(Attributes {
-            bytes: raw.payload(),
-            nest: raw.as_ptr(),
-            extack: self.extack,
-        })
-    }
-
-    /// Returns an 8-bit number, or the error of [`missing`](Self::missing).
-    pub fn required_u8(&self, id: u16) -> Result<u8> {
-        self.u8(id).ok_or_else(|| self.missing(id))
-    }
-
-    /// Returns a 16-bit number, or the error of [`missing`](Self::missing).
-    pub fn required_u16(&self, id: u16) -> Result<u16> {
-        self.u16(id).ok_or_else(|| self.missing(id))
-    }
-
     /// Returns a 32-bit number, or the error of [`missing`](Self::missing).
     pub fn required_u32(&self, id: u16) -> Result<u32> {
         self.u32(id).ok_or_else(|| self.missing(id))
-    }
-
-    /// Returns a 64-bit number, or the error of [`missing`](Self::missing).
-    pub fn required_u64(&self, id: u16) -> Result<u64> {
-        self.u64(id).ok_or_else(|| self.missing(id))
     }
 
     /// Returns a string; fails like [`str`](Self::str), or with the error of
@@ -195,8 +139,7 @@ impl<'a> Attributes<'a> {
 
     /// Reports a missing attribute in the extended ack, and returns `EINVAL`.
     pub fn missing(&self, id: u16) -> Error {
-        // SAFETY: By the type invariants, `nest` is null or points into the message.
-        unsafe { self.extack.set_missing(self.nest, id) };
+        self.extack.set_missing(id);
         EINVAL
     }
 
@@ -204,9 +147,9 @@ impl<'a> Attributes<'a> {
     ///
     /// The kernel keeps 79 bytes of the message. It truncates a longer one and logs it.
     pub fn refuse(&self, id: u16, message: fmt::Arguments<'_>) -> Error {
-        if let Some(raw) = self.find(id) {
-            // SAFETY: By the invariants of `Raw`, `raw` points into the message.
-            unsafe { self.extack.set_bad_attribute(raw.as_ptr()) };
+        if let Some(attribute) = self.find(id) {
+            // SAFETY: By the type invariants, `attribute` is part of the message.
+            unsafe { self.extack.set_bad_attribute(attribute.as_ptr().cast()) };
         }
         self.fail(EINVAL, message)
     }

@@ -4,8 +4,8 @@
 //!
 //! C header: [`include/linux/netlink.h`](srctree/include/linux/netlink.h)
 
-use crate::bindings;
-use core::{fmt, marker::PhantomData};
+use crate::{bindings, text};
+use core::{fmt, marker::PhantomData, ptr::null};
 
 /// Extended ack of a request that is being handled. C: `struct netlink_ext_ack`.
 ///
@@ -31,12 +31,12 @@ impl Extack<'_> {
 
     /// Sets the message. The kernel keeps 79 bytes of it. It truncates a longer one and logs it.
     pub(super) fn set_message(self, message: fmt::Arguments<'_>) {
-        let mut text = Text::new();
-        // Fails only if a `Display` implementation fails; then the message is incomplete.
-        let _ = fmt::write(&mut text, message);
+        // More than the kernel keeps, so that the truncated message is complete in the log.
+        let message = text::Message::<256>::new(message);
+        let text = message.as_str();
         // SAFETY: By the type invariants, the pointer is valid or null, which the callee checks.
-        // The callee reads `len()` bytes.
-        unsafe { bindings::nl_set_err_msg(self.0, text.bytes.as_ptr().cast(), text.len()) };
+        // The callee reads the given number of bytes, at most 256.
+        unsafe { bindings::nl_set_err_msg(self.0, text.as_ptr().cast(), text.len() as i32) };
     }
 
     /// Sets the invalid attribute.
@@ -51,53 +51,10 @@ impl Extack<'_> {
         unsafe { bindings::nl_set_bad_attr(self.0, attribute) };
     }
 
-    /// Sets the missing attribute, in `nest`, or at the top level if `nest` is null.
-    ///
-    /// # Safety
-    ///
-    /// `nest` is null or points into the message that is being handled.
-    pub(super) unsafe fn set_missing(self, nest: *const bindings::nlattr, id: u16) {
-        // SAFETY: By the type invariants, the pointer is valid or null, which the callee checks. By
-        // the safety requirements of this function, `nest` is null or valid while the message is
-        // handled.
-        unsafe { bindings::nl_set_err_attr_miss(self.0, nest, id) };
-    }
-}
-
-/// Formats a message into a fixed buffer, and truncates it at the end.
-struct Text {
-    bytes: [u8; Self::SIZE],
-    used: usize,
-}
-
-impl Text {
-    /// More than the kernel keeps, so that the truncated message is complete in the log.
-    const SIZE: usize = 256;
-
-    fn new() -> Self {
-        Self {
-            bytes: [0; Self::SIZE],
-            used: 0,
-        }
-    }
-
-    fn len(&self) -> i32 {
-        // At most `SIZE`, so it fits.
-        self.used as i32
-    }
-}
-
-impl fmt::Write for Text {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        let room = self.bytes.get_mut(self.used..).unwrap_or_default();
-        let mut len = text.len().min(room.len());
-        while !text.is_char_boundary(len) {
-            len = len.saturating_sub(1);
-        }
-        for (to, from) in room.iter_mut().zip(text.bytes().take(len)) {
-            *to = from;
-        }
-        self.used = self.used.saturating_add(len);
-        Ok(())
+    /// Sets the missing attribute.
+    pub(super) fn set_missing(self, id: u16) {
+        // SAFETY: By the type invariants, the pointer is valid or null, which the callee checks.
+        // Null for the nest selects the top level.
+        unsafe { bindings::nl_set_err_attr_miss(self.0, null(), id) };
     }
 }

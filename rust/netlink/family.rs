@@ -86,7 +86,7 @@ pub(super) const fn check<F: Family>() {
         if i > 0 {
             check_order(&F::OPERATIONS[i - 1], operation);
         }
-        policy::check(operation.attributes, 0);
+        policy::check(operation.attributes);
         i += 1;
     }
 }

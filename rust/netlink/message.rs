@@ -51,23 +51,6 @@ impl Message<'_> {
         }
     }
 
-    /// Appends a 64-bit number. `pad` is the attribute that aligns it on architectures that need
-    /// alignment. C: `nla_put_64bit()`.
-    pub fn put_u64(&mut self, id: u16, value: u64, pad: u16) -> Result {
-        let bytes = value.to_ne_bytes();
-        // SAFETY: By the type invariants, `skb` is valid and used only by this thread. `bytes` has
-        // the given length.
-        to_result(unsafe {
-            bindings::nla_put_64bit(
-                self.skb.as_ptr(),
-                id.into(),
-                bytes.len() as i32,
-                bytes.as_ptr().cast(),
-                pad.into(),
-            )
-        })
-    }
-
     /// Appends a string and a NUL. Readers stop at the first NUL in the string.
     pub fn put_str(&mut self, id: u16, value: &str) -> Result {
         let len = payload_len(value.len().saturating_add(1))?;

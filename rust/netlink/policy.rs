@@ -41,13 +41,6 @@ pub enum Kind {
         /// Maximum.
         max: u32,
     },
-    /// A 64-bit number.
-    U64 {
-        /// Minimum.
-        min: u64,
-        /// Maximum.
-        max: u64,
-    },
     /// A NUL-terminated string.
     Str {
         /// Maximum length in bytes, without the NUL; at least 1.
@@ -62,17 +55,11 @@ pub enum Kind {
     },
     /// A flag: no payload, present or absent.
     Flag,
-    /// Nested attributes; the list is not empty.
-    Nested(&'static [Attribute]),
 }
-
-/// Maximum depth of nested policies (`MAX_POLICY_RECURSION_DEPTH`).
-const MAX_DEPTH: usize = 10;
 
 /// Checks at compile time that a list of attributes makes a valid policy.
 #[inline]
-pub(super) const fn check(attributes: &[Attribute], depth: usize) {
-    assert!(depth < MAX_DEPTH, "attributes are nested too deeply");
+pub(super) const fn check(attributes: &[Attribute]) {
     let mut i = 0;
     while i < attributes.len() {
         let id = attributes[i].id;
@@ -85,28 +72,22 @@ pub(super) const fn check(attributes: &[Attribute], depth: usize) {
             assert!(attributes[other].id != id, "duplicate attribute number");
             other += 1;
         }
-        check_kind(&attributes[i].kind, depth);
+        check_kind(&attributes[i].kind);
         i += 1;
     }
 }
 
 #[inline]
-const fn check_kind(kind: &Kind, depth: usize) {
+const fn check_kind(kind: &Kind) {
     let valid = match *kind {
         Kind::U8 { min, max } => min <= max,
         Kind::U16 { min, max } => min <= max,
         Kind::U32 { min, max } => min <= max,
-        Kind::U64 { min, max } => min <= max,
         // C takes 0 as no limit.
         Kind::Str { max_len } => max_len > 0,
         // C stores the length in an `s16`.
         Kind::Binary { min_len, max_len } => min_len <= max_len && max_len <= i16::MAX as u16,
         Kind::Flag => true,
-        Kind::Nested(attributes) => {
-            check(attributes, depth + 1);
-            // C accepts any content without a policy.
-            !attributes.is_empty()
-        }
     };
     assert!(valid, "invalid bounds of an attribute");
 }
@@ -135,8 +116,7 @@ impl Policies {
         }
     }
 
-    /// Adds the table of a list of attributes that has passed [`check`], which limits the depth of
-    /// the recursion.
+    /// Adds the table of a list of attributes.
     pub(super) fn add(&mut self, attributes: &[Attribute]) -> Result<Table> {
         let Some(max) = attributes.iter().map(|attribute| attribute.id).max() else {
             return Ok(Table {
@@ -144,10 +124,8 @@ impl Policies {
                 max: 0,
             });
         };
-        let mut table = KVec::with_capacity(usize::from(max) + 1, GFP_KERNEL)?;
-        for _ in 0..=max {
-            table.push(bindings::nla_policy::default(), GFP_KERNEL)?;
-        }
+        let empty = bindings::nla_policy::default();
+        let mut table = KVec::from_elem(empty, usize::from(max) + 1, GFP_KERNEL)?;
         for attribute in attributes {
             let policy = self.policy(&attribute.kind)?;
             *table.get_mut(usize::from(attribute.id)).ok_or(EINVAL)? = policy;
@@ -172,10 +150,6 @@ impl Policies {
                 policy.type_ = bindings::NLA_U32 as u8;
                 self.limit(&mut policy, min.into(), max.into(), u32::MAX.into())?;
             }
-            Kind::U64 { min, max } => {
-                policy.type_ = bindings::NLA_U64 as u8;
-                self.limit(&mut policy, min, max, u64::MAX)?;
-            }
             Kind::Str { max_len } => {
                 policy.type_ = bindings::NLA_NUL_STRING as u8;
                 policy.len = max_len;
@@ -189,12 +163,6 @@ impl Policies {
                 policy.__bindgen_anon_1.__bindgen_anon_1.max = max_len.try_into()?;
             }
             Kind::Flag => policy.type_ = bindings::NLA_FLAG as u8,
-            Kind::Nested(attributes) => {
-                let nested = self.add(attributes)?;
-                policy.type_ = bindings::NLA_NESTED as u8;
-                policy.len = nested.max;
-                policy.__bindgen_anon_1.nested_policy = nested.policy;
-            }
         }
         Ok(policy)
     }
