@@ -44,36 +44,27 @@ impl<F: Family> Callbacks<F> {
             flags: (capability | privilege) as u8,
             ..Default::default()
         };
-        [
-            operation.doit.map(|_| {
-                entry(
-                    bindings::GENL_CMD_CAP_DO,
-                    Self::do_callbacks(operation.admin),
-                )
-            }),
-            operation
-                .dumpit
-                .map(|_| entry(bindings::GENL_CMD_CAP_DUMP, Self::dump_callbacks())),
-        ]
-    }
-
-    fn do_callbacks(admin: bool) -> bindings::genl_split_ops__bindgen_ty_1 {
-        bindings::genl_split_ops__bindgen_ty_1 {
+        let doit = bindings::genl_split_ops__bindgen_ty_1 {
             __bindgen_anon_1: bindings::genl_split_ops__bindgen_ty_1__bindgen_ty_1 {
-                doit: Some(if admin { Self::administer } else { Self::doit }),
+                doit: Some(Self::doit),
                 ..Default::default()
             },
-        }
-    }
-
-    fn dump_callbacks() -> bindings::genl_split_ops__bindgen_ty_1 {
-        bindings::genl_split_ops__bindgen_ty_1 {
+        };
+        let dumpit = bindings::genl_split_ops__bindgen_ty_1 {
             __bindgen_anon_2: bindings::genl_split_ops__bindgen_ty_1__bindgen_ty_2 {
                 start: Some(Self::start),
                 dumpit: Some(Self::dumpit),
                 done: Some(Self::done),
             },
-        }
+        };
+        [
+            operation
+                .doit
+                .map(|_| entry(bindings::GENL_CMD_CAP_DO, doit)),
+            operation
+                .dumpit
+                .map(|_| entry(bindings::GENL_CMD_CAP_DUMP, dumpit)),
+        ]
     }
 
     /// Returns a handler of the request's command. A command has one or two operations, and
@@ -88,39 +79,31 @@ impl<F: Family> Callbacks<F> {
             .ok_or(EOPNOTSUPP)
     }
 
-    /// `doit` of operations with [`admin`](Operation::admin). C has checked `CAP_NET_ADMIN` due to
-    /// `GENL_ADMIN_PERM`, and has no flag for `CAP_SYS_ADMIN`.
-    ///
-    /// # Safety
-    ///
-    /// As for [`doit`](Self::doit). `skb` holds the message of the request.
-    unsafe extern "C" fn administer(
-        skb: *mut bindings::sk_buff,
-        info: *mut bindings::genl_info,
-    ) -> c_int {
-        // SAFETY: C passes the message with the socket of its sender, and calls this in the context
-        // of the sender.
-        let may = unsafe { bindings::netlink_capable(skb, bindings::CAP_SYS_ADMIN as c_int) };
-        if !may {
-            return EPERM.to_errno();
-        }
-        // SAFETY: By the safety requirements of this function.
-        unsafe { Self::doit(skb, info) }
-    }
-
-    /// `doit` of operations without [`admin`](Operation::admin).
+    /// `doit` of all operations.
     ///
     /// # Safety
     ///
     /// C calls it for a `genl_split_ops` of a registered [`Shared`] of this family, with a
-    /// validated request. `genl_unregister_family()` waits for it to return.
+    /// validated request and the message that holds it, in the context of the sender.
+    /// `genl_unregister_family()` waits for it to return.
     unsafe extern "C" fn doit(
-        _skb: *mut bindings::sk_buff,
+        skb: *mut bindings::sk_buff,
         info: *mut bindings::genl_info,
     ) -> c_int {
         from_result(|| {
             // SAFETY: By the safety requirements of this function, `info` is valid.
-            let handler = Self::find(unsafe { &*info }, |operation| operation.doit)?;
+            let (admin, handler) = Self::find(unsafe { &*info }, |operation| {
+                Some((operation.admin, operation.doit?))
+            })?;
+            // C has checked `CAP_NET_ADMIN` due to `GENL_ADMIN_PERM`, and has no flag for
+            // `CAP_SYS_ADMIN`.
+            //
+            // SAFETY: C passes the message with the socket of its sender, and calls this in the
+            // context of the sender.
+            let may = |cap: u32| unsafe { bindings::netlink_capable(skb, cap as c_int) };
+            if admin && !may(bindings::CAP_SYS_ADMIN) {
+                return Err(EPERM);
+            }
             // SAFETY: By the safety requirements of this function, the family is part of a
             // `Shared`, and is registered until this returns.
             let shared = unsafe { Shared::of((*info).family) };

@@ -54,15 +54,13 @@ unsafe impl Send for Shared {}
 // SAFETY: Only C and `open`, a mutex, change data after the registration. The context is `Sync`.
 unsafe impl Sync for Shared {}
 
-/// Returns the entries of an operation for C: do, then dump.
-pub(super) type Entries<F> = fn(&Operation<F>, Table) -> [Option<bindings::genl_split_ops>; 2];
-
 impl Shared {
-    /// Creates the data of family `F`. `entries` returns the callbacks of `F`.
+    /// Creates the data of family `F`. `entries` returns the entries of an operation for C: do,
+    /// then dump, with the callbacks of `F`.
     pub(super) fn new<F: Family>(
         context: *const c_void,
         module: &ThisModule,
-        entries: Entries<F>,
+        entries: fn(&Operation<F>, Table) -> [Option<bindings::genl_split_ops>; 2],
     ) -> Result<Arc<Self>> {
         const { check::<F>() };
         let mut policies = Policies::new();

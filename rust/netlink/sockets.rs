@@ -6,7 +6,6 @@
 
 use super::Family;
 use crate::{bindings, net::Namespace};
-use core::marker::PhantomPinned;
 use kernel::{
     container_of,
     error::to_result,
@@ -30,9 +29,6 @@ struct Block {
     #[pin]
     notifier: Opaque<bindings::notifier_block>,
     context: *const c_void,
-    // C has a pointer to the notifier block.
-    #[pin]
-    _pin: PhantomPinned,
 }
 
 // SAFETY: C does the locking of the notifier block. The context is `Sync`, and is not dropped
@@ -60,7 +56,6 @@ impl Watch {
                     ..Default::default()
                 }),
                 context: context.cast(),
-                _pin: PhantomPinned,
             }),
             GFP_KERNEL,
         )?;
