@@ -57,8 +57,6 @@ pub struct Limits {
     pub fua: bool,
     /// The device is rotational.
     pub rotational: bool,
-    /// Data must not change while it is written.
-    pub stable_writes: bool,
     /// Timeout of requests; `None` selects that of the tag set.
     pub timeout: Option<Msecs>,
 }
@@ -109,7 +107,6 @@ impl Limits {
             (self.write_cache, bindings::rrdma_BLK_FEAT_WRITE_CACHE),
             (self.fua, bindings::rrdma_BLK_FEAT_FUA),
             (self.rotational, bindings::rrdma_BLK_FEAT_ROTATIONAL),
-            (self.stable_writes, bindings::rrdma_BLK_FEAT_STABLE_WRITES),
         ]
         .into_iter()
         .fold(others, |features, (set, feature)| match set {

@@ -198,13 +198,6 @@ impl<T: Operations> RequestRef<T> {
         state == bindings::mq_rq_state_MQ_RQ_IN_FLIGHT
     }
 
-    /// Returns the index of the request's hardware queue.
-    #[inline]
-    pub fn queue_index(&self) -> u32 {
-        // SAFETY: By the type invariants, the request is valid and has a hardware queue.
-        unsafe { (*(*self.as_raw()).mq_hctx).queue_num }
-    }
-
     /// Returns the operation.
     #[inline]
     pub fn op(&self) -> Op {

@@ -7,84 +7,67 @@
 use crate::bindings;
 use kernel::error::Error;
 
-/// Status of a completed or refused request. C: `blk_status_t`.
-///
-/// User space sees it as an error number; stacked drivers derive from it whether to try another
-/// path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
+/// Declares [`Status`], with the value of each status in C.
+macro_rules! declare {
+    ($($(#[$doc:meta])+ $name:ident = $raw:expr;)+) => {
+        /// Status of a completed or refused request. C: `blk_status_t`.
+        ///
+        /// User space sees it as an error number; stacked drivers derive from it whether to try
+        /// another path.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u8)]
+        pub enum Status {
+            $($(#[$doc])+ $name = $raw as bindings::blk_status_t,)+
+        }
+
+        impl Status {
+            /// All statuses, for [`Status::from_raw`].
+            const ALL: &'static [Self] = &[$(Self::$name),+];
+        }
+    };
+}
+
+declare! {
     /// The whole request succeeded.
-    Ok,
+    Ok = bindings::BLK_STS_OK;
     /// The device does not support the request (`EOPNOTSUPP`).
-    NotSupported,
+    NotSupported = bindings::rrdma_BLK_STS_NOTSUPP;
     /// The request timed out (`ETIMEDOUT`).
-    Timeout,
+    Timeout = bindings::rrdma_BLK_STS_TIMEOUT;
     /// The device is out of space (`ENOSPC`).
-    NoSpace,
+    NoSpace = bindings::rrdma_BLK_STS_NOSPC;
     /// The transport failed; another path may succeed (`ENOLINK`).
-    Transport,
+    Transport = bindings::rrdma_BLK_STS_TRANSPORT;
     /// The target failed the request; another path would fail, too (`EREMOTEIO`).
-    Target,
+    Target = bindings::rrdma_BLK_STS_TARGET;
     /// Reservation conflict with another host (`EBADE`).
-    Reservation,
+    Reservation = bindings::rrdma_BLK_STS_RESV_CONFLICT;
     /// The medium failed (`ENODATA`).
-    Medium,
+    Medium = bindings::rrdma_BLK_STS_MEDIUM;
     /// The data does not match its protection information (`EILSEQ`).
-    Protection,
+    Protection = bindings::rrdma_BLK_STS_PROTECTION;
     /// A resource is temporarily exhausted (`ENOMEM`). A request that is refused with it is sent
     /// again after a short delay.
-    Resource,
+    Resource = bindings::rrdma_BLK_STS_RESOURCE;
     /// Any other error (`EIO`).
-    IoError,
+    IoError = bindings::rrdma_BLK_STS_IOERR;
     /// The device is offline (`ENODEV`).
-    Offline,
+    Offline = bindings::rrdma_BLK_STS_OFFLINE;
     /// The device considers the request invalid (`EINVAL`).
-    Invalid,
+    Invalid = bindings::rrdma_BLK_STS_INVAL;
 }
 
 impl Status {
-    /// All statuses, for [`Status::from_raw`].
-    const ALL: [Self; 13] = [
-        Self::Ok,
-        Self::NotSupported,
-        Self::Timeout,
-        Self::NoSpace,
-        Self::Transport,
-        Self::Target,
-        Self::Reservation,
-        Self::Medium,
-        Self::Protection,
-        Self::Resource,
-        Self::IoError,
-        Self::Offline,
-        Self::Invalid,
-    ];
-
     /// Returns the status for C.
     #[inline]
     pub(super) const fn as_raw(self) -> bindings::blk_status_t {
-        match self {
-            Self::Ok => bindings::BLK_STS_OK as bindings::blk_status_t,
-            Self::NotSupported => bindings::rrdma_BLK_STS_NOTSUPP,
-            Self::Timeout => bindings::rrdma_BLK_STS_TIMEOUT,
-            Self::NoSpace => bindings::rrdma_BLK_STS_NOSPC,
-            Self::Transport => bindings::rrdma_BLK_STS_TRANSPORT,
-            Self::Target => bindings::rrdma_BLK_STS_TARGET,
-            Self::Reservation => bindings::rrdma_BLK_STS_RESV_CONFLICT,
-            Self::Medium => bindings::rrdma_BLK_STS_MEDIUM,
-            Self::Protection => bindings::rrdma_BLK_STS_PROTECTION,
-            Self::Resource => bindings::rrdma_BLK_STS_RESOURCE,
-            Self::IoError => bindings::rrdma_BLK_STS_IOERR,
-            Self::Offline => bindings::rrdma_BLK_STS_OFFLINE,
-            Self::Invalid => bindings::rrdma_BLK_STS_INVAL,
-        }
+        self as bindings::blk_status_t
     }
 
     /// Converts a status from C; an unknown one becomes [`IoError`](Self::IoError).
     pub(super) fn from_raw(status: bindings::blk_status_t) -> Self {
-        Self::ALL
-            .into_iter()
-            .find(|known| known.as_raw() == status)
+        let mut all = Self::ALL.iter().copied();
+        all.find(|known| known.as_raw() == status)
             .unwrap_or(Self::IoError)
     }
 }
