@@ -60,7 +60,7 @@ pub use limits::Limits;
 pub use op::Op;
 pub use operations::{Operations, TimeoutAction};
 pub use queue_counts::{QueueCounts, QueueKinds};
-pub use ranges::{Range, Ranges};
+pub use ranges::Range;
 pub use request::{Refused, Request, RequestRef};
 pub use request_payload::RequestPayload;
 pub use status::Status;

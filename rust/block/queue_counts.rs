@@ -7,26 +7,16 @@
 use crate::bindings;
 use core::fmt;
 
-/// Kinds of hardware queues that a tag set may have.
+/// Kinds of hardware queues that a tag set may have. The value is the number of its queue maps
+/// (`nr_maps`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueKinds {
     /// One kind for all requests. The number of queues is limited to that of the CPUs.
-    Default,
+    Default = 1,
     /// Also queues for reads.
-    Read,
+    Read = 2,
     /// Also queues for reads and for polled requests.
-    Poll,
-}
-
-impl QueueKinds {
-    /// Returns the number of queue maps (`nr_maps`).
-    pub(super) fn maps(self) -> u32 {
-        match self {
-            Self::Default => 1,
-            Self::Read => 2,
-            Self::Poll => 3,
-        }
-    }
+    Poll = 3,
 }
 
 /// Number of hardware queues of each kind.

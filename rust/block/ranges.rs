@@ -10,8 +10,6 @@ use super::{
     Request,
     SECTOR_SIZE, //
 };
-use crate::bindings;
-use core::marker::PhantomData;
 
 /// A range of sectors of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,52 +20,6 @@ pub struct Range {
     pub sectors: u32,
 }
 
-/// Iterator over the ranges of a request; see [`Request::ranges`].
-///
-/// # Invariants
-///
-/// `bio` is null or a bio of the request that `'a` borrows.
-pub struct Ranges<'a> {
-    whole: Option<Range>,
-    bio: *const bindings::bio,
-    /// Remaining number of ranges that may be returned.
-    left: u16,
-    _request: PhantomData<&'a ()>,
-}
-
-impl<'a> Ranges<'a> {
-    /// Creates the iterator: one range per bio if the limits allow several ranges, else one range
-    /// for the whole request, which is contiguous.
-    fn new<T: Operations>(request: &'a Request<T>) -> Self {
-        let rq = request.as_raw();
-
-        // SAFETY: By the invariants of `Request`, `rq` and its queue are valid. `request` is
-        // borrowed, so its list of bios does not change. The limits change only while no request is
-        // in flight.
-        let (bio, max) = unsafe { ((*rq).bio, (*(*rq).q).limits.max_discard_segments) };
-
-        // INVARIANT: `bio` is the first bio of the request, or null.
-        if request.op() == Op::Discard && max > 1 {
-            Self {
-                whole: None,
-                bio,
-                left: max,
-                _request: PhantomData,
-            }
-        } else {
-            Self {
-                whole: Some(Range {
-                    sector: request.sector(),
-                    sectors: request.bytes() / SECTOR_SIZE,
-                }),
-                bio: core::ptr::null(),
-                left: 0,
-                _request: PhantomData,
-            }
-        }
-    }
-}
-
 impl<T: Operations> Request<T> {
     /// Returns the sector ranges of a discard, or the single range of any other request.
     ///
@@ -75,31 +27,32 @@ impl<T: Operations> Request<T> {
     /// merged request may have more bios; dropping the rest is correct because a discard is only a
     /// hint.
     #[inline]
-    pub fn ranges(&self) -> Ranges<'_> {
-        Ranges::new(self)
-    }
-}
-
-impl Iterator for Ranges<'_> {
-    type Item = Range;
-
-    fn next(&mut self) -> Option<Range> {
-        if let Some(whole) = self.whole.take() {
-            return Some(whole);
-        }
-        self.left = self.left.checked_sub(1)?;
-        if self.bio.is_null() {
-            return None;
-        }
-        // SAFETY: By the type invariants, `bio` belongs to a borrowed request, so it is valid and
-        // does not change.
-        let (next, iter) = unsafe { ((*self.bio).bi_next, (*self.bio).bi_iter) };
-
-        // INVARIANT: `bi_next` is the next bio of the request, or null.
-        self.bio = next;
-        Some(Range {
-            sector: iter.bi_sector,
-            sectors: iter.bi_size / SECTOR_SIZE,
-        })
+    pub fn ranges(&self) -> impl Iterator<Item = Range> + '_ {
+        let rq = self.as_raw();
+        // SAFETY: By the invariants of `Request`, `rq` and its queue are valid. The limits change
+        // only while no request is in flight.
+        let (mut bio, max) = unsafe { ((*rq).bio, (*(*rq).q).limits.max_discard_segments) };
+        // One range per bio if the limits allow several ranges, else one range for the whole
+        // request, which is contiguous.
+        let by_bio = self.op() == Op::Discard && max > 1;
+        let whole = (!by_bio).then(|| Range {
+            sector: self.sector(),
+            sectors: self.bytes() / SECTOR_SIZE,
+        });
+        let bios = core::iter::from_fn(move || {
+            if bio.is_null() {
+                return None;
+            }
+            // SAFETY: `bio` is a bio of this request. The iterator borrows the request, so its list
+            // of bios does not change.
+            let (next, iter) = unsafe { ((*bio).bi_next, (*bio).bi_iter) };
+            bio = next;
+            Some(Range {
+                sector: iter.bi_sector,
+                sectors: iter.bi_size / SECTOR_SIZE,
+            })
+        });
+        let count = if by_bio { max.into() } else { 0 };
+        whole.into_iter().chain(bios.take(count))
     }
 }

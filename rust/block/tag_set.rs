@@ -122,6 +122,7 @@ impl<T: Operations> TagSet<T> {
         ops: &'static bindings::blk_mq_ops,
     ) -> Result<Arc<Self>> {
         let total = config.queues.total(config.kinds).ok_or(EINVAL)?;
+        let timeout = c_uint::try_from(config.timeout.to_jiffies()).unwrap_or(c_uint::MAX);
 
         // SAFETY: `numa_node_usable()` accepts any number.
         if !unsafe { bindings::numa_node_usable(config.numa_node) } {
@@ -148,7 +149,14 @@ impl<T: Operations> TagSet<T> {
                     let raw = bindings::blk_mq_tag_set {
                         ops,
                         driver_data: this.as_ptr().cast(),
-                        ..Self::raw_config(config, total)
+                        nr_maps: config.kinds as u32,
+                        nr_hw_queues: total,
+                        queue_depth: config.depth,
+                        reserved_tags: config.reserved_tags,
+                        cmd_size: Pdu::<T>::SIZE,
+                        numa_node: config.numa_node,
+                        timeout,
+                        ..pin_init::zeroed()
                     };
                     // SAFETY: `try_ffi_init` passes a `set` that is valid for writes.
                     unsafe { set.write(raw) };
@@ -158,20 +166,6 @@ impl<T: Operations> TagSet<T> {
             }),
             GFP_KERNEL,
         )
-    }
-
-    /// Returns the configuration for C.
-    fn raw_config(config: TagSetConfig, queues: u32) -> bindings::blk_mq_tag_set {
-        bindings::blk_mq_tag_set {
-            nr_maps: config.kinds.maps(),
-            nr_hw_queues: queues,
-            queue_depth: config.depth,
-            reserved_tags: config.reserved_tags,
-            cmd_size: Pdu::<T>::SIZE,
-            numa_node: config.numa_node,
-            timeout: c_uint::try_from(config.timeout.to_jiffies()).unwrap_or(c_uint::MAX),
-            ..pin_init::zeroed()
-        }
     }
 
     /// Allocates the tag set and its requests.
