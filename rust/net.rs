@@ -75,15 +75,6 @@ impl Namespace {
     pub(crate) fn as_ptr(&self) -> *mut bindings::net {
         self.ptr.as_ptr()
     }
-
-    /// Returns the inode number of the namespace, as `/proc/PID/ns/net` shows it.
-    ///
-    /// For messages only: compare namespaces with `==`.
-    #[inline]
-    pub fn inum(&self) -> u32 {
-        // SAFETY: By the type invariants, the pointer is valid.
-        unsafe { bindings::net_inum(self.as_ptr()) }
-    }
 }
 
 impl Clone for Namespace {

@@ -13,11 +13,6 @@ __rrdma_helper void rrdma_helper_put_net(struct net *net)
 	put_net(net);
 }
 
-__rrdma_helper unsigned int rrdma_helper_net_inum(const struct net *net)
-{
-	return net->ns.inum;
-}
-
 /*
  * genl_done() reads the family after its done(), which drops the reference that
  * keeps the family allocated; see start() in rust/netlink/callbacks.rs.

@@ -9,9 +9,14 @@ use crate::{
     bindings,
     text::kernel_display, //
 };
-use core::fmt::{
-    self,
-    Write, //
+use core::{
+    fmt,
+    net::{
+        Ipv4Addr,
+        Ipv6Addr,
+        SocketAddr,
+        SocketAddrV6, //
+    },
 };
 use kernel::{
     error::to_result,
@@ -67,30 +72,31 @@ impl Address {
         core::ptr::from_ref(&self.0).cast_mut().cast()
     }
 
+    /// Returns the address as a type of `core`, without the flow label.
+    fn socket(&self) -> SocketAddr {
+        if self.family() == bindings::AF_INET6 {
+            // SAFETY: The storage has the size and alignment of any address.
+            let raw = unsafe { &*self.as_raw().cast::<bindings::sockaddr_in6>() };
+            // SAFETY: All members of the union are plain bytes.
+            let ip = Ipv6Addr::from(unsafe { raw.sin6_addr.in6_u.u6_addr8 });
+            let port = u16::from_be(raw.sin6_port);
+            return SocketAddrV6::new(ip, port, 0, raw.sin6_scope_id).into();
+        }
+        // SAFETY: The storage has the size and alignment of any address; the only other family is
+        // IPv4.
+        let raw = unsafe { &*self.as_raw().cast::<bindings::sockaddr_in>() };
+        let ip = Ipv4Addr::from(raw.sin_addr.s_addr.to_ne_bytes());
+        SocketAddr::from((ip, u16::from_be(raw.sin_port)))
+    }
+
     /// Returns the port.
     pub fn port(&self) -> u16 {
-        // SAFETY: The storage has the size and alignment of any address. The port has the same
-        // offset in both families.
-        u16::from_be(unsafe { (*self.as_raw().cast::<bindings::sockaddr_in>()).sin_port })
+        self.socket().port()
     }
 
     /// Returns whether this is a multicast address.
     pub fn is_multicast(&self) -> bool {
-        if self.family() == bindings::AF_INET6 {
-            // SAFETY: The storage has the size and alignment of any address. All members of the
-            // union are plain bytes.
-            let bytes = unsafe {
-                (*self.as_raw().cast::<bindings::sockaddr_in6>())
-                    .sin6_addr
-                    .in6_u
-                    .u6_addr8
-            };
-            return core::net::Ipv6Addr::from(bytes).is_multicast();
-        }
-        // SAFETY: The storage has the size and alignment of any address; the only other family is
-        // IPv4.
-        let address = unsafe { &*self.as_raw().cast::<bindings::sockaddr_in>() };
-        core::net::Ipv4Addr::from(address.sin_addr.s_addr.to_ne_bytes()).is_multicast()
+        self.socket().ip().is_multicast()
     }
 
     /// Returns whether both addresses have the same family.
@@ -107,52 +113,15 @@ impl Address {
 impl PartialEq for Address {
     /// Compares family, address, port and scope.
     fn eq(&self, other: &Self) -> bool {
-        if self.family() != other.family() {
-            return false;
-        }
-        if self.family() == bindings::AF_INET6 {
-            // SAFETY: The storage has the size and alignment of any address.
-            let (a, b) = unsafe {
-                (
-                    &*self.as_raw().cast::<bindings::sockaddr_in6>(),
-                    &*other.as_raw().cast::<bindings::sockaddr_in6>(),
-                )
-            };
-            // SAFETY: All members of the union are plain bytes.
-            let same = unsafe { a.sin6_addr.in6_u.u6_addr8 == b.sin6_addr.in6_u.u6_addr8 };
-            return same && a.sin6_port == b.sin6_port && a.sin6_scope_id == b.sin6_scope_id;
-        }
-        // SAFETY: The storage has the size and alignment of any address; the only other family is
-        // IPv4.
-        let (a, b) = unsafe {
-            (
-                &*self.as_raw().cast::<bindings::sockaddr_in>(),
-                &*other.as_raw().cast::<bindings::sockaddr_in>(),
-            )
-        };
-        a.sin_addr.s_addr == b.sin_addr.s_addr && a.sin_port == b.sin_port
+        self.same_family(other) && self.socket() == other.socket()
     }
 }
 
 impl fmt::Display for Address {
-    /// Formats as `10.0.0.9:4420` or `[fd00::9]:4420`.
+    /// Formats as `10.0.0.9:4420` or `[fd00::9]:4420`, without the scope.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.family() == bindings::AF_INET6 {
-            // SAFETY: The storage has the size and alignment of any address.
-            let address = unsafe { &*self.as_raw().cast::<bindings::sockaddr_in6>() };
-            // SAFETY: All members of the union are plain bytes.
-            let bytes = unsafe { address.sin6_addr.in6_u.u6_addr8 };
-            f.write_char('[')?;
-            core::net::Ipv6Addr::from(bytes).fmt(f)?;
-            return write!(f, "]:{}", u16::from_be(address.sin6_port));
-        }
-        // SAFETY: The storage has the size and alignment of any address; the only other family is
-        // IPv4.
-        let address = unsafe { &*self.as_raw().cast::<bindings::sockaddr_in>() };
-        let bytes = address.sin_addr.s_addr.to_ne_bytes();
-        let address_port = u16::from_be(address.sin_port);
-        core::net::Ipv4Addr::from(bytes).fmt(f)?;
-        write!(f, ":{address_port}")
+        let socket = self.socket();
+        fmt::Display::fmt(&SocketAddr::new(socket.ip(), socket.port()), f)
     }
 }
 

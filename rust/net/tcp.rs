@@ -22,7 +22,6 @@
 //! then checks [`WaitLimits::cancelled`], so every call can be aborted.
 //!
 //! Not for bulk data: each call costs as much as a system call, and written data is copied.
-//! what is written is copied.
 
 use super::{
     Address,
