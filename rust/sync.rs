@@ -32,7 +32,7 @@ pub use completion::TimedCompletion;
 pub use deadline::Deadline;
 pub use irq_lock::{IrqLock, IrqLockBackend, IrqLockGuard};
 pub use msecs::Msecs;
-pub use queue::{OwnedQueue, QueueFlags};
+pub use queue::{OwnedQueue, WorkKind};
 pub use rcu_slot::RcuSlot;
 pub use relaxed_bool::RelaxedBool;
 pub(crate) use rundown::{Rundown, RundownGuard};

@@ -29,7 +29,7 @@ use rrdma::{
     },
     sync::{
         OwnedQueue,
-        QueueFlags, //
+        WorkKind, //
     },
 };
 
@@ -48,7 +48,7 @@ struct DeviceInfo {
 
 impl kernel::Module for DeviceInfo {
     fn init(_module: &'static ThisModule) -> Result<Self> {
-        let queue = OwnedQueue::new(c"rrdma_device_info", QueueFlags::UNBOUND, 1)?;
+        let queue = OwnedQueue::new(c"rrdma_device_info", WorkKind::Ordinary, 1)?;
         let registration = Registration::new(Observer { queue });
         Ok(Self {
             _registration: Arc::pin_init(registration, GFP_KERNEL)?,

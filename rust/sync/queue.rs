@@ -5,52 +5,27 @@
 //! C header: [`include/linux/workqueue.h`](srctree/include/linux/workqueue.h)
 
 use crate::bindings;
-use core::{ops::BitOr, ptr::NonNull};
+use core::ptr::NonNull;
 use kernel::{
     alloc::{AllocError, Flags},
     prelude::*,
     workqueue::{Queue, RawWorkItem},
 };
 
-/// Flags of an [`OwnedQueue`]; combine them with `|`.
+/// Kind of the work of an [`OwnedQueue`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct QueueFlags(u32);
+#[repr(u32)]
+pub enum WorkKind {
+    /// Work that may wait for free memory.
+    Ordinary = 0,
 
-impl QueueFlags {
-    /// Work runs on the CPU that queued it.
-    pub const PERCPU: Self = Self(bindings::wq_flags_WQ_PERCPU);
-
-    /// Work runs on any CPU: for long-running or long-sleeping work. Overrides
-    /// [`PERCPU`](Self::PERCPU).
-    pub const UNBOUND: Self = Self(bindings::wq_flags_WQ_UNBOUND);
-
-    /// At least one work item makes progress under memory pressure: for work that memory reclaim
-    /// depends on.
-    pub const MEM_RECLAIM: Self = Self(bindings::wq_flags_WQ_MEM_RECLAIM);
-
-    /// Work runs at high priority.
-    pub const HIGHPRI: Self = Self(bindings::wq_flags_WQ_HIGHPRI);
-
-    /// Returns the flags for C, which requires exactly one of per-CPU and unbound.
-    fn as_raw(self) -> u32 {
-        if self.0 & Self::UNBOUND.0 != 0 {
-            self.0 & !Self::PERCPU.0
-        } else {
-            self.0 | Self::PERCPU.0
-        }
-    }
+    /// Work that memory reclaim depends on: at least one work item makes progress under memory
+    /// pressure. C: `WQ_MEM_RECLAIM`.
+    MemReclaim = bindings::wq_flags_WQ_MEM_RECLAIM,
 }
 
-impl BitOr for QueueFlags {
-    type Output = Self;
-
-    #[inline]
-    fn bitor(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-}
-
-/// A workqueue that is drained and destroyed when dropped.
+/// A workqueue that is drained and destroyed when dropped. It is unbound: work runs on any CPU, and
+/// may run or sleep for long. C: `WQ_UNBOUND`.
 ///
 /// Dropping it waits for all queued work, and for work that this work queues. So a module that
 /// keeps the queue until it exits, and queues its work nowhere else, is not unloaded while its work
@@ -80,24 +55,24 @@ impl OwnedQueue {
     /// Creates a workqueue. The kernel shows the first 31 bytes of the name. Sleeps. C:
     /// `alloc_workqueue()`.
     ///
-    /// `max_active` is the maximum number of running work items, per CPU or, if unbound, in total;
-    /// 0 selects the default. For unbound queues, it is divided among NUMA nodes by their CPUs,
-    /// with a minimum of 8 (`WQ_DFL_MIN_ACTIVE`) for each. So work on one node may wait earlier
-    /// than expected, and a work item must not wait for one that is queued later. For work that
-    /// lives as long as its owner, use a [`Thread`](super::Thread).
+    /// `max_active` is the maximum number of running work items; 0 selects the default. It is
+    /// divided among NUMA nodes by their CPUs, with a minimum of 8 (`WQ_DFL_MIN_ACTIVE`) for each.
+    /// So work on one node may wait earlier than expected, and a work item must not wait for one
+    /// that is queued later. For work that lives as long as its owner, use a
+    /// [`Thread`](super::Thread).
     ///
     /// # Errors
     ///
     /// - `EINVAL` if `max_active` exceeds [`MAX_ACTIVE`](Self::MAX_ACTIVE).
     /// - `ENOMEM` if the kernel cannot create the queue.
-    pub fn new(name: &CStr, flags: QueueFlags, max_active: u32) -> Result<Self> {
+    pub fn new(name: &CStr, kind: WorkKind, max_active: u32) -> Result<Self> {
         if max_active > Self::MAX_ACTIVE {
             return Err(EINVAL);
         }
+        let flags = bindings::wq_flags_WQ_UNBOUND | kind as u32;
         // SAFETY: `name` is a C string, which the callee copies.
-        let ptr = unsafe {
-            bindings::alloc_workqueue(name.as_char_ptr(), flags.as_raw(), max_active as i32)
-        };
+        let ptr =
+            unsafe { bindings::alloc_workqueue(name.as_char_ptr(), flags, max_active as i32) };
         // INVARIANT: The queue was just created, and has no other owner.
         Ok(Self {
             ptr: NonNull::new(ptr).ok_or(ENOMEM)?,

@@ -77,8 +77,8 @@ use rrdma::{
         Deadline,
         Msecs,
         OwnedQueue,
-        QueueFlags,
-        TimedCompletion, //
+        TimedCompletion,
+        WorkKind, //
     },
     text::Message,
 };
@@ -127,7 +127,7 @@ impl kernel::Module for Handle {
     ///
     /// `ENOMEM`, or the error of the registration as a client of RDMA devices.
     fn init(_module: &'static ThisModule) -> Result<Self> {
-        let queue = OwnedQueue::new(NAME, QueueFlags::UNBOUND, 1)?;
+        let queue = OwnedQueue::new(NAME, WorkKind::Ordinary, 1)?;
         let wake = Arc::pin_init(TimedCompletion::new(), GFP_KERNEL)?;
         let namespace = Namespace::current().ok_or(ESRCH)?;
         let task = Arc::pin_init(

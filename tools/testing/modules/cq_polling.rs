@@ -60,8 +60,8 @@ use rrdma::{
     sync::{
         Msecs,
         OwnedQueue,
-        QueueFlags,
-        TimedCompletion, //
+        TimedCompletion,
+        WorkKind, //
     },
 };
 
@@ -147,7 +147,7 @@ fn polled_as_they_go(port_gid: &PortGid<'_>) -> Result<(), Failure> {
     const QUEUE_PAIRS: u32 = 5;
     let (device, entries) = (port_gid.device().clone(), ONE_MESSAGE.completions());
     let queue = DirectQueue::new(device, entries, 0, task::NAME).step("direct queue")?;
-    let others = OwnedQueue::new(task::NAME, QueueFlags::UNBOUND, 1).step("workqueue")?;
+    let others = OwnedQueue::new(task::NAME, WorkKind::Ordinary, 1).step("workqueue")?;
     let back = Arc::new(Atomic::new(0), GFP_KERNEL).step("counter")?;
     for _ in 0..QUEUE_PAIRS {
         port_gid.task.proceed("queue pairs")?;

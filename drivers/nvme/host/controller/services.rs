@@ -43,7 +43,7 @@ use rrdma::{
     },
     sync::{
         OwnedQueue,
-        QueueFlags, //
+        WorkKind, //
     },
     sysfs::Class, //
 };
@@ -127,8 +127,7 @@ impl Services {
     ) -> Result<Arc<Self>> {
         // A controller has one scan work at a time. max_active is divided among NUMA nodes, and
         // work that waits for one target must not delay other controllers: use the maximum.
-        let flags = QueueFlags::UNBOUND | QueueFlags::MEM_RECLAIM;
-        let work = OwnedQueue::new(c"rnvmf", flags, OwnedQueue::MAX_ACTIVE)?;
+        let work = OwnedQueue::new(c"rnvmf", WorkKind::MemReclaim, OwnedQueue::MAX_ACTIVE)?;
         Arc::pin_init(
             try_pin_init!(Self {
                 module,

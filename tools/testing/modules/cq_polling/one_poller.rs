@@ -40,8 +40,8 @@ use rrdma::{
     sync::{
         Msecs,
         OwnedQueue,
-        QueueFlags,
-        TimedCompletion, //
+        TimedCompletion,
+        WorkKind, //
     },
 };
 
@@ -119,7 +119,7 @@ pub(crate) fn run(port_gid: &PortGid<'_>) -> Result<(), Failure> {
 
     let gone = Arc::pin_init(TimedCompletion::new(), GFP_KERNEL).step("completion")?;
     let (told, watched, polled) = (gone.clone(), handlers.clone(), queue.clone());
-    let others = OwnedQueue::new(task::NAME, QueueFlags::UNBOUND, 1).step("workqueue")?;
+    let others = OwnedQueue::new(task::NAME, WorkKind::Ordinary, 1).step("workqueue")?;
     let drain = move || {
         watched.first.wait();
         polled.poll(1);
