@@ -31,7 +31,10 @@
 //!
 //! C header: [`include/linux/moduleparam.h`](srctree/include/linux/moduleparam.h)
 
-use crate::bindings;
+use crate::{
+    bindings,
+    text::FromFn, //
+};
 use core::{
     cell::UnsafeCell,
     ffi::c_int,
@@ -50,6 +53,7 @@ use kernel::{
         format_strings, //
     },
     str::{
+        as_char_ptr_in_const_context,
         kstrtobool,
         BStr,
         CStr,
@@ -75,11 +79,11 @@ macro_rules! parameters {
                 pub(crate) static $name: $crate::params::Parameter<
                     $crate::params::$kind $(<$($limit),+>)?
                 > =
-                    // SAFETY: The name ends with a NUL. `__this_module` is the module that contains
-                    // the parameter; the module loader initialises it.
+                    // SAFETY: `__this_module` is the module that contains the parameter; the module
+                    // loader initialises it.
                     unsafe {
                         $crate::params::Parameter::new(
-                            ::core::concat!(::core::stringify!($name), "\0").as_bytes(),
+                            ::kernel::c_str!(::core::stringify!($name)),
                             &raw mut ::kernel::bindings::__this_module,
                             $crate::params::$kind::new($default),
                         )
@@ -129,31 +133,26 @@ pub const fn bytes<const N: usize>(text: &str) -> [u8; N] {
     }
 }
 
-/// A kind of parameter.
-///
-/// Sealed: values are part of the user interface, so there are few kinds.
-pub trait Kind: Copy + Send + Sync + fmt::Display + private::Sealed + 'static {
+/// A kind of parameter. Values are part of the user interface, so there are few kinds.
+pub trait Kind: Copy + Send + Sync + 'static {
     /// Type of the value that the module gets.
     type Value;
 
+    /// `flags` of `struct kernel_param_ops`.
+    const FLAGS: u32 = 0;
+
     /// Returns the value for the module.
     fn value(self) -> Self::Value;
-}
 
-mod private {
-    use super::*;
+    /// Writes the value for user space.
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 
-    pub trait Sealed: Sized {
-        /// `flags` of `struct kernel_param_ops`.
-        const FLAGS: u32 = 0;
+    /// Parses a value; `None` if it is invalid. `text` is `None` if the user gave a name without a
+    /// value, which only some `FLAGS` permit.
+    fn parse(text: Option<&CStr>) -> Option<Self>;
 
-        /// Parses a value; `None` if it is invalid. `text` is `None` if the user gave a name
-        /// without a value, which only some `FLAGS` permit.
-        fn parse(text: Option<&CStr>) -> Option<Self>;
-
-        /// Writes what a valid value is.
-        fn allowed(f: &mut fmt::Formatter<'_>) -> fmt::Result;
-    }
+    /// Writes what a valid value is.
+    fn allowed(f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 
 /// Text of at most `BYTES` printable ASCII characters.
@@ -193,13 +192,17 @@ impl<const BYTES: usize> Deref for Text<BYTES> {
     }
 }
 
-impl<const BYTES: usize> fmt::Display for Text<BYTES> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl<const BYTES: usize> Kind for Text<BYTES> {
+    type Value = Self;
+
+    fn value(self) -> Self {
+        self
+    }
+
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self)
     }
-}
 
-impl<const BYTES: usize> private::Sealed for Text<BYTES> {
     fn parse(text: Option<&CStr>) -> Option<Self> {
         let text = text?.to_bytes();
         let mut bytes = [0; BYTES];
@@ -212,14 +215,6 @@ impl<const BYTES: usize> private::Sealed for Text<BYTES> {
 
     fn allowed(f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "must be at most {BYTES} printable characters")
-    }
-}
-
-impl<const BYTES: usize> Kind for Text<BYTES> {
-    type Value = Self;
-
-    fn value(self) -> Self {
-        self
     }
 }
 
@@ -239,13 +234,17 @@ impl<const MIN: u32, const MAX: u32> Number<MIN, MAX> {
     }
 }
 
-impl<const MIN: u32, const MAX: u32> fmt::Display for Number<MIN, MAX> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl<const MIN: u32, const MAX: u32> Kind for Number<MIN, MAX> {
+    type Value = u32;
+
+    fn value(self) -> u32 {
+        self.0
+    }
+
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.0, f)
     }
-}
 
-impl<const MIN: u32, const MAX: u32> private::Sealed for Number<MIN, MAX> {
     fn parse(text: Option<&CStr>) -> Option<Self> {
         let mut number = 0;
         // SAFETY: The text is a C string, and `number` is writable.
@@ -255,14 +254,6 @@ impl<const MIN: u32, const MAX: u32> private::Sealed for Number<MIN, MAX> {
 
     fn allowed(f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "must be a number from {MIN} to {MAX}")
-    }
-}
-
-impl<const MIN: u32, const MAX: u32> Kind for Number<MIN, MAX> {
-    type Value = u32;
-
-    fn value(self) -> u32 {
-        self.0
     }
 }
 
@@ -277,14 +268,18 @@ impl Bool {
     }
 }
 
-impl fmt::Display for Bool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Kind for Bool {
+    type Value = bool;
+
+    const FLAGS: u32 = bindings::KERNEL_PARAM_OPS_FL_NOARG;
+
+    fn value(self) -> bool {
+        self.0
+    }
+
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.0 { "Y" } else { "N" })
     }
-}
-
-impl private::Sealed for Bool {
-    const FLAGS: u32 = bindings::KERNEL_PARAM_OPS_FL_NOARG;
 
     fn parse(text: Option<&CStr>) -> Option<Self> {
         Some(Self(text.map_or(Ok(true), kstrtobool).ok()?))
@@ -295,32 +290,14 @@ impl private::Sealed for Bool {
     }
 }
 
-impl Kind for Bool {
-    type Value = bool;
-
-    fn value(self) -> bool {
-        self.0
-    }
-}
-
-/// Displays what a valid value of a kind is.
-struct Allowed<K>(core::marker::PhantomData<K>);
-
-impl<K: Kind> fmt::Display for Allowed<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        K::allowed(f)
-    }
-}
-
 /// A module parameter.
 ///
 /// # Invariants
 ///
-/// - `name` ends with a NUL.
 /// - `module` is the module that contains the parameter, so it is valid while its code runs.
 /// - `value` is accessed only under the parameter lock of the module.
 pub struct Parameter<K: Kind> {
-    name: &'static [u8],
+    name: &'static CStr,
     module: *mut bindings::module,
     value: UnsafeCell<K>,
 }
@@ -333,10 +310,10 @@ impl<K: Kind> Parameter<K> {
     ///
     /// # Safety
     ///
-    /// `name` ends with a NUL, and `module` is the module that contains the parameter.
+    /// `module` is the module that contains the parameter.
     #[doc(hidden)]
     pub const unsafe fn new(
-        name: &'static [u8],
+        name: &'static CStr,
         module: *mut bindings::module,
         default: K,
     ) -> Self {
@@ -391,17 +368,13 @@ impl<K: Kind> Parameter<K> {
         // SAFETY: By the safety requirements of this function, `text` is a C string unless it is
         // null.
         let text = (!text.is_null()).then(|| unsafe { CStr::from_char_ptr(text) });
-        match K::parse(text) {
-            Some(value) => {
-                // SAFETY: By the safety requirements of this function, the lock is held.
-                unsafe { *parameter.value.get() = value };
-                0
-            }
-            None => {
-                parameter.refuse(text.unwrap_or_default());
-                EINVAL.to_errno()
-            }
-        }
+        let Some(value) = K::parse(text) else {
+            parameter.refuse(text.unwrap_or_default());
+            return EINVAL.to_errno();
+        };
+        // SAFETY: By the safety requirements of this function, the lock is held.
+        unsafe { *parameter.value.get() = value };
+        0
     }
 
     /// `get` of `struct kernel_param_ops`.
@@ -422,6 +395,7 @@ impl<K: Kind> Parameter<K> {
         // page.
         let page = unsafe { core::slice::from_raw_parts_mut(page.cast(), PAGE_SIZE) };
         let mut out = Formatter::new(page);
+        let value = FromFn(|f: &mut fmt::Formatter<'_>| value.show(f));
         match out.write_fmt(fmt!("{value}\n")) {
             // At most a page, so it fits.
             Ok(()) => out.bytes_written() as c_int,
@@ -430,10 +404,9 @@ impl<K: Kind> Parameter<K> {
     }
 
     fn refuse(&self, text: &CStr) {
-        let name = self.name.split_last().map_or(self.name, |(_, name)| name);
-        let name = BStr::from_bytes(name);
+        let name = self.name;
         let text = BStr::from_bytes(text.to_bytes());
-        let allowed = Allowed::<K>(core::marker::PhantomData);
+        let allowed = FromFn(K::allowed);
         // SAFETY: By the type invariants, the module is valid. Its name is a constant C string.
         let module = unsafe { CStr::from_char_ptr((&raw const (*self.module).name).cast()) };
         // SAFETY: The format is one of `format_strings`, and the name ends with a NUL.
@@ -459,7 +432,7 @@ impl Entry {
     /// Creates the read-only entry of a parameter.
     pub const fn new<K: Kind>(parameter: &'static Parameter<K>) -> Self {
         Self(bindings::kernel_param {
-            name: parameter.name.as_ptr().cast(),
+            name: as_char_ptr_in_const_context(parameter.name),
             mod_: parameter.module,
             ops: Parameter::<K>::OPS,
             perm: 0o444,

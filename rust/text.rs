@@ -66,6 +66,15 @@ impl<const BYTES: usize> kernel::fmt::Display for Message<BYTES> {
     }
 }
 
+/// Displays what a function writes.
+pub(crate) struct FromFn<F>(pub(crate) F);
+
+impl<F: Fn(&mut fmt::Formatter<'_>) -> fmt::Result> kernel::fmt::Display for FromFn<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (self.0)(f)
+    }
+}
+
 /// Implements [`kernel::fmt::Display`] by [`core::fmt::Display`].
 macro_rules! kernel_display {
     ($($type:ty),+ $(,)?) => {

@@ -8,7 +8,10 @@ use super::{
     attribute::Purpose,
     Attribute, //
 };
-use crate::bindings;
+use crate::{
+    bindings,
+    text::FromFn, //
+};
 use core::{
     fmt::Write,
     marker::PhantomData,
@@ -182,16 +185,12 @@ impl<O: Owner> Table<O> {
         // SAFETY: By the safety requirements of this function, `buf` is a page for this call.
         let page = unsafe { slice::from_raw_parts_mut(buf.cast(), PAGE_SIZE - 1) };
         let mut line = Formatter::new(page);
-        let Some(&Attribute {
-            purpose: Purpose::Show(show),
-            ..
-        }) = attribute
-        else {
+        let Some(Purpose::Show(show)) = attribute.map(|attribute| &attribute.purpose) else {
             return EIO.to_errno() as isize;
         };
-        let text = Line { show, data };
+        let text = FromFn(|f: &mut fmt::Formatter<'_>| show(data, f));
 
-        match writeln!(line, "{text}") {
+        match line.write_fmt(fmt!("{text}\n")) {
             Ok(()) => line.bytes_written() as isize,
             Err(_) => EFBIG.to_errno() as isize,
         }
@@ -227,17 +226,5 @@ impl<O: Owner> Table<O> {
             Ok(()) => count as isize,
             Err(error) => error.to_errno() as isize,
         }
-    }
-}
-
-/// Formats the line of an attribute.
-struct Line<'a, D> {
-    show: fn(&D, &mut fmt::Formatter<'_>) -> fmt::Result,
-    data: &'a D,
-}
-
-impl<D> core::fmt::Display for Line<'_, D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (self.show)(self.data, f)
     }
 }
