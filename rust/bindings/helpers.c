@@ -8,12 +8,9 @@
 
 #define __rrdma_helper
 
-#include "addr.c"
 #include "blk.c"
-#include "fs.c"
-#include "log.c"
+#include "misc.c"
 #include "mm.c"
-#include "module.c"
 #include "net.c"
 #include "netlink.c"
 #include "sync.c"

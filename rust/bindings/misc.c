@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-2.0
+
+#include <linux/fs.h>
+#include <linux/moduleparam.h>
+#include <linux/ratelimit.h>
+#include <rdma/ib_addr.h>
+
+__rrdma_helper void rrdma_helper_rdma_gid2ip(struct sockaddr *out, const union ib_gid *gid)
+{
+	rdma_gid2ip(out, gid);
+}
+
+/* i_cdev is in an anonymous union, which bindgen names by a number. */
+__rrdma_helper struct cdev *rrdma_helper_inode_cdev(const struct inode *inode)
+{
+	return inode->i_cdev;
+}
+
+__rrdma_helper void rrdma_helper_ratelimit_default_init(struct ratelimit_state *rs)
+{
+	ratelimit_default_init(rs);
+}
+
+__rrdma_helper void rrdma_helper_kernel_param_lock(struct module *mod)
+{
+	kernel_param_lock(mod);
+}
+
+__rrdma_helper void rrdma_helper_kernel_param_unlock(struct module *mod)
+{
+	kernel_param_unlock(mod);
+}
