@@ -4,7 +4,7 @@
 
 use crate::{
     controller::{
-        discovery::DiscoveryThread,
+        discovery::thread,
         Controller,
         CtrlThread,
         DeviceRemoval,
@@ -232,7 +232,7 @@ impl Registry {
         })?;
         let (this, running) = (self.clone(), discovery.clone());
         let run = move || {
-            DiscoveryThread::new(&running).run();
+            thread::run(&running);
             this.discoveries.over(&running);
             running.complete();
         };

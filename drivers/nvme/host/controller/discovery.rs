@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A discovery: the log of a discovery controller, read once or [followed](persistent).
+//! A discovery: the log of a discovery controller, read once or [followed](thread).
 //!
 //! A thread of its own connects the admin queue of the discovery controller, which is on no list
 //! and has no disks. The result is kept for the socket that started the discovery.
 
 mod log;
-mod persistent;
-mod thread;
+pub(crate) mod thread;
 
 pub(crate) use log::{
     DiscoveryResult,
     Log, //
 };
-pub(crate) use thread::DiscoveryThread;
 
 use super::{Controller, DiscoveryView, Services};
 use crate::{
