@@ -35,11 +35,10 @@
 //!     count: BlockCount::new(1).unwrap(),
 //! };
 //! let mut command = Command::read(1, range, RwFlags::default());
-//! let sgl = Sgl::keyed(0x1000, 512, 0xabcd, Invalidate::ByHost)?;
+//! let sgl = Sgl::keyed(0x1000, 512, 0xabcd, Invalidate::ByHost).unwrap();
 //! command.set_sgl(sgl);
 //! assert_eq!(command.direction(), Direction::FromTarget);
 //! assert_eq!(command.as_bytes()[24..40], sgl.to_bytes());
-//! # Ok::<(), nvme_proto::format::sgl::TooLong>(())
 //! ```
 //!
 //! The completion of a command that failed:
@@ -48,13 +47,12 @@
 //! use nvme_proto::format::{cqe::Completion, status::Code};
 //!
 //! let received = [0, 0, 0, 0, 0, 0, 0, 0, 9, 0, 1, 0, 5, 0x10, 0x00, 0x81];
-//! let completion = Completion::parse(&received)?;
+//! let completion = Completion::parse(&received).unwrap();
 //! assert_eq!(completion.command_id().tag().get(), 5);
 //! assert_eq!(completion.command_id().generation().get(), 1);
 //! let status = completion.status();
 //! assert_eq!(status.code(), Code::LBA_OUT_OF_RANGE);
 //! assert!(status.do_not_retry());
-//! # Ok::<(), nvme_proto::format::cqe::ShortCompletion>(())
 //! ```
 
 pub mod async_event;

@@ -159,7 +159,6 @@ fn rw_flags(request: &Request<Io>) -> RwFlags {
     RwFlags {
         force_unit_access: request.is_fua(),
         limited_retry: request.no_retry(),
-        prefetch: false,
     }
 }
 
@@ -240,7 +239,7 @@ fn discard_ranges(
         start: disk.blocks_of_sectors(range.sector),
         count: u32::try_from(disk.blocks_of_sectors(range.sectors.into())).unwrap_or(u32::MAX),
     });
-    let count = dsm::encode(block, ranges).map_err(|_| Status::IoError)?;
+    let count = dsm::encode(block, ranges).ok_or(Status::IoError)?;
     Ok((payload, count))
 }
 

@@ -39,12 +39,6 @@ pub struct Generation(u8);
 impl Generation {
     const MASK: u8 = 0xf;
 
-    /// Returns the generation for a counter of uses: its low 4 bits.
-    #[inline]
-    pub const fn from_counter(value: u8) -> Self {
-        Self(value & Self::MASK)
-    }
-
     /// Returns the next generation.
     #[inline]
     pub const fn next(self) -> Self {
@@ -122,7 +116,6 @@ mod tests {
         for expected in (1..16).chain([0, 1]) {
             generation = generation.next();
             assert_eq!(generation.get(), expected);
-            assert_eq!(Generation::from_counter(expected | 0xf0), generation);
         }
     }
 }

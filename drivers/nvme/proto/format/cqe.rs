@@ -7,7 +7,6 @@
 use crate::format::cid::CommandId;
 use crate::format::layout::Reader;
 use crate::format::status::Status;
-use core::fmt;
 
 /// A completion queue entry, kept as two words so that it is passed in registers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,18 +20,26 @@ impl Completion {
     /// Size in bytes.
     pub const SIZE: usize = 16;
 
-    /// Decodes an entry from the start of a received message.
-    ///
-    /// # Errors
-    ///
-    /// [`ShortCompletion`] if the message is shorter than an entry.
+    /// Decodes an entry from the start of a received message; `None` if the message is shorter.
     #[inline]
-    pub fn parse(bytes: &[u8]) -> Result<Self, ShortCompletion> {
-        let entry = Reader::<{ Self::SIZE }>::new(bytes).ok_or(ShortCompletion(bytes.len()))?;
-        Ok(Self {
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        let entry = Reader::<{ Self::SIZE }>::new(bytes)?;
+        Some(Self {
             result: entry.u64::<0>(),
             rest: entry.u64::<8>(),
         })
+    }
+
+    /// Returns the submission queue head (SQHD). It has no meaning if SQ flow control is disabled.
+    #[inline]
+    pub const fn sq_head(&self) -> u16 {
+        (self.rest & 0xffff) as u16
+    }
+
+    /// Returns the identifier of the submission queue (SQID).
+    #[inline]
+    pub const fn sq_id(&self) -> u16 {
+        ((self.rest >> 16) & 0xffff) as u16
     }
 
     /// Returns the identifier of the completed command. The peer may send any value.
@@ -54,21 +61,6 @@ impl Completion {
     }
 }
 
-/// A response that is shorter than a completion queue entry, with its length in bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ShortCompletion(pub usize);
-
-impl fmt::Display for ShortCompletion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "a response of {} bytes is shorter than {}",
-            self.0,
-            Completion::SIZE
-        )
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,6 +77,8 @@ mod tests {
         let completion = Completion::parse(&ENTRY).unwrap();
         assert_eq!(completion.result, 0x8877_6655_4433_2211);
         assert_eq!(completion.result32(), 0x4433_2211);
+        assert_eq!(completion.sq_head(), 0x1234);
+        assert_eq!(completion.sq_id(), 2);
         assert_eq!(completion.command_id().get(), 0xa01f);
         assert_eq!(completion.status().get(), 0x2182);
     }
@@ -92,7 +86,7 @@ mod tests {
     #[test]
     fn every_length() {
         for len in 0..ENTRY.len() {
-            assert_eq!(Completion::parse(&ENTRY[..len]), Err(ShortCompletion(len)));
+            assert_eq!(Completion::parse(&ENTRY[..len]), None);
         }
         let mut longer = ENTRY.to_vec();
         longer.extend([0xff; 48]);

@@ -5,7 +5,6 @@
 //! Source: NVM Command Set, Dataset Management command. C structure: `struct nvme_dsm_range`.
 
 use crate::format::layout::Writer;
-use core::fmt;
 
 /// A range of blocks to deallocate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,42 +52,21 @@ impl RangeCount {
 /// Size of the data in bytes, for any number of ranges: some controllers always read 256.
 pub const PAYLOAD_SIZE: usize = DsmRange::SIZE * RangeCount::MAX;
 
-/// Writes `ranges` to `payload`, fills the rest with zeroes, and returns their number.
-///
-/// # Errors
-///
-/// [`EncodeError`] if there is no range or more than [`RangeCount::MAX`].
+/// Writes `ranges` to `payload`, fills the rest with zeroes, and returns their number; `None` if
+/// there is no range or more than [`RangeCount::MAX`].
 pub fn encode(
     payload: &mut [u8; PAYLOAD_SIZE],
     ranges: impl IntoIterator<Item = DsmRange>,
-) -> Result<RangeCount, EncodeError> {
+) -> Option<RangeCount> {
     *payload = [0; PAYLOAD_SIZE];
     let mut places = payload.chunks_exact_mut(DsmRange::SIZE);
     let mut count = 0usize;
     for range in ranges {
-        let place = places.next().ok_or(EncodeError::TooMany)?;
+        let place = places.next()?;
         place.copy_from_slice(&range.to_bytes());
         count = count.saturating_add(1);
     }
-    RangeCount::new(count).ok_or(EncodeError::None)
-}
-
-/// Why ranges are not the data of a command.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum EncodeError {
-    /// There are none.
-    None,
-    /// There are more than [`RangeCount::MAX`].
-    TooMany,
-}
-
-impl fmt::Display for EncodeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::None => f.write_str("no range to deallocate"),
-            Self::TooMany => write!(f, "more than {} ranges to deallocate", RangeCount::MAX),
-        }
-    }
+    RangeCount::new(count)
 }
 
 #[cfg(test)]
@@ -119,7 +97,7 @@ mod tests {
     #[test]
     fn every_count() {
         let mut payload = [0xff; PAYLOAD_SIZE];
-        assert_eq!(encode(&mut payload, ranges(0)), Err(EncodeError::None));
+        assert_eq!(encode(&mut payload, ranges(0)), None);
         for count in 1..=256 {
             payload.fill(0xff);
             let encoded = encode(&mut payload, ranges(count)).unwrap();
@@ -130,7 +108,7 @@ mod tests {
             }
             assert!(rest.iter().all(|byte| *byte == 0));
         }
-        assert_eq!(encode(&mut payload, ranges(257)), Err(EncodeError::TooMany));
+        assert_eq!(encode(&mut payload, ranges(257)), None);
     }
 
     #[test]

@@ -4,7 +4,6 @@
 //!
 //! Source: NVMe Base 2.3, section 4.7 (NVMe Qualified Names).
 
-use crate::format::uuid::Uuid;
 use core::fmt;
 
 /// NQN of the discovery subsystem that every discovery controller has.
@@ -78,16 +77,6 @@ impl fmt::Display for InvalidNqn {
     }
 }
 
-/// Default NQN of a host, made from its host identifier. The text is a valid [`Nqn`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct HostNqn(pub Uuid);
-
-impl fmt::Display for HostNqn {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "nqn.2014-08.org.nvmexpress:uuid:{}", self.0)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,16 +110,5 @@ mod tests {
             assert_eq!(Nqn::new(&name), Err(reason));
             assert!(!reason.to_string().is_empty());
         }
-    }
-
-    #[test]
-    fn host_name_of_an_identifier() {
-        let id = Uuid::parse(b"2cd2c43b-a90a-45c1-a8cd-86b33ab273b5").unwrap();
-        let text = HostNqn(id).to_string();
-        assert_eq!(
-            text,
-            "nqn.2014-08.org.nvmexpress:uuid:2cd2c43b-a90a-45c1-a8cd-86b33ab273b5"
-        );
-        assert!(Nqn::new(text.as_bytes()).is_ok());
     }
 }

@@ -6,7 +6,6 @@
 //! Transport.
 
 use crate::format::layout::Writer;
-use core::fmt;
 
 /// An SGL descriptor of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,15 +56,12 @@ impl Sgl {
         }
     }
 
-    /// Describes `len` bytes of host memory at `addr`, which the target accesses with `key`.
-    ///
-    /// # Errors
-    ///
-    /// [`TooLong`] if `len` exceeds [`Self::MAX_KEYED_LEN`].
+    /// Describes `len` bytes of host memory at `addr`, which the target accesses with `key`; `None`
+    /// if `len` exceeds [`Self::MAX_KEYED_LEN`].
     #[inline]
-    pub fn keyed(addr: u64, len: u32, key: u32, invalidate: Invalidate) -> Result<Self, TooLong> {
+    pub fn keyed(addr: u64, len: u32, key: u32, invalidate: Invalidate) -> Option<Self> {
         if len > Self::MAX_KEYED_LEN {
-            return Err(TooLong(len));
+            return None;
         }
         let kind = match invalidate {
             Invalidate::ByHost => Self::KEYED_DATA_BLOCK,
@@ -73,7 +69,7 @@ impl Sgl {
         };
         // Bits 23:0 are the length, bits 55:24 the key.
         let length_and_key = u64::from(len) | (u64::from(key) << 24);
-        Ok(Self::new(addr, length_and_key, kind))
+        Some(Self::new(addr, length_and_key, kind))
     }
 
     /// Describes `len` bytes in the capsule, `offset` bytes after the command.
@@ -90,21 +86,6 @@ impl Sgl {
         block.put::<0, 8>(self.address.to_le_bytes());
         block.put::<8, 8>(self.rest.to_le_bytes());
         bytes
-    }
-}
-
-/// A length in bytes that exceeds [`Sgl::MAX_KEYED_LEN`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct TooLong(pub u32);
-
-impl fmt::Display for TooLong {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} bytes exceed the {} of a keyed SGL descriptor",
-            self.0,
-            Sgl::MAX_KEYED_LEN
-        )
     }
 }
 
@@ -147,11 +128,10 @@ mod tests {
     #[test]
     fn keyed_length_has_24_bits() {
         for len in [0, 1, Sgl::MAX_KEYED_LEN] {
-            assert!(Sgl::keyed(0, len, 0, Invalidate::ByHost).is_ok());
+            assert!(Sgl::keyed(0, len, 0, Invalidate::ByHost).is_some());
         }
         for len in [Sgl::MAX_KEYED_LEN + 1, u32::MAX] {
-            let refused = Sgl::keyed(0, len, 0, Invalidate::ByTarget);
-            assert_eq!(refused, Err(TooLong(len)));
+            assert_eq!(Sgl::keyed(0, len, 0, Invalidate::ByTarget), None);
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::format::cid::CommandId;
 use crate::format::layout::{Reader, Writer};
 use crate::format::sgl::Sgl;
 
-pub use self::admin::{Feature, HostBehavior, Identify, InvalidLogPage, LogPage};
+pub use self::admin::{Feature, HostBehavior, Identify, LogPage};
 pub use self::fabrics::Connect;
 pub use self::io::{BlockCount, BlockRange, Deallocate, IoOp, RwFlags};
 
@@ -220,13 +220,12 @@ mod testing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::cid::{Generation, Tag};
     use crate::format::sgl::Invalidate;
 
     #[test]
     fn common_fields() {
         let mut command = Command::flush(0x0102_0304);
-        let id = CommandId::new(Tag::new(0x123).unwrap(), Generation::from_counter(0xb));
+        let id = CommandId::from_wire(0xb123);
         let sgl = Sgl::keyed(0x1000, 0x2000, 0x3000, Invalidate::ByTarget).unwrap();
         command.set_command_id(id);
         command.set_sgl(sgl);

@@ -20,27 +20,26 @@ use core::fmt;
 
 /// State of a request. A driver keeps one per tag.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
 pub enum RequestState {
     /// Not posted: the tag is free, or the request is being prepared.
-    Idle = 0,
+    Idle,
     /// Posted without a region; neither sent nor answered.
-    Posted = 1,
+    Posted,
     /// Posted with a region that the target may access; neither sent nor answered.
-    PostedRegion = 2,
+    PostedRegion,
     /// Sent without a region; not answered.
-    Sent = 3,
+    Sent,
     /// Sent with a region; not answered.
-    SentRegion = 4,
+    SentRegion,
     /// Answered, and no region is valid; the send has not completed.
-    Answered = 5,
+    Answered,
     /// Answered, and the region is still valid; the send has not completed. The local invalidation
     /// waits for that, because the device owns the memory that it is posted from.
-    AnsweredRegion = 6,
+    AnsweredRegion,
     /// Sent and answered; the region is being invalidated.
-    Invalidating = 7,
+    Invalidating,
     /// A protocol error occurred; waits for the drain of the queue.
-    Broken = 8,
+    Broken,
 }
 
 /// An event of a request.

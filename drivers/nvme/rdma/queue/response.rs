@@ -76,11 +76,11 @@ impl<Q: ResponseHandler> Complete<Q> for Response {
         let length = received.map_or(0, |received| received.byte_len());
         let bytes = operation.buffer.read();
         match cqe::Completion::parse(bytes.get(..length).unwrap_or(bytes)) {
-            Ok(completion) => {
+            Some(completion) => {
                 let invalidation = received.and_then(|received| received.invalidation());
                 Q::response(queue, completion, invalidation)
             }
-            Err(_) => core.report(ConnError::ShortResponse {
+            None => core.report(ConnError::ShortResponse {
                 qid: core.qid(),
                 length,
             }),

@@ -145,7 +145,7 @@ impl<K: CommandKind> SlotState<K> {
             DataMode::ByKey => {
                 let key = region.bind()?;
                 let sgl = Sgl::keyed(key.address, key.length, key.rkey, Invalidate::ByTarget);
-                (Some(key.rkey), Some(sgl.map_err(|_| EINVAL)?))
+                (Some(key.rkey), Some(sgl.ok_or(EINVAL)?))
             }
         };
         self.rkey = rkey;

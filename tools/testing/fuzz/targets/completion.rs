@@ -6,7 +6,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use nvme_proto::format::async_event::{AsyncEvent, AsyncEventConfig};
-use nvme_proto::format::cid::{CommandId, Generation};
+use nvme_proto::format::cid::CommandId;
 use nvme_proto::format::connect::{ConnectError, ConnectResponse};
 use nvme_proto::format::cqe::Completion;
 use nvme_proto::format::status::Status;
@@ -35,7 +35,7 @@ fn decide(status: Status) {
 }
 
 fuzz_target!(|data: &[u8]| {
-    let Ok(completion) = Completion::parse(data) else {
+    let Some(completion) = Completion::parse(data) else {
         assert!(data.len() < Completion::SIZE);
         return;
     };
@@ -43,10 +43,6 @@ fuzz_target!(|data: &[u8]| {
     let cid = completion.command_id();
     assert_eq!(CommandId::new(cid.tag(), cid.generation()), cid);
     assert_ne!(CommandId::new(cid.tag(), cid.generation().next()), cid);
-    assert_eq!(
-        Generation::from_counter(cid.generation().get()),
-        cid.generation()
-    );
     let result = completion.result32();
     let failed = ConnectError::from_completion(completion.status(), result);
     assert_eq!(failed.is_none(), completion.status().is_success());

@@ -108,8 +108,8 @@ impl Log {
             ));
         }
         admin.keep_alive_if_due()?;
-        let page = LogPage::new(LogPage::DISCOVERY, offset as u64, length as u64)
-            .map_err(|why| CtrlError::new(STAGE, EINVAL, format_args!("{what}: {why}")))?;
+        let page = LogPage::discovery(offset as u64, length as u64)
+            .ok_or_else(|| CtrlError::kernel(STAGE, EINVAL, what))?;
         admin.log_page(STAGE, page, what)
     }
 }

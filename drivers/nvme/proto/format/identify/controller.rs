@@ -42,16 +42,8 @@ pub struct Controller {
     pub log_pages: u8,
     /// Granularity of the keep alive timer (KAS), in units of 100 ms; 0 if there is no timer.
     pub keep_alive_granularity: u16,
-    /// Submission queue entry sizes (SQES), as powers of two: required in bits 3:0, largest in bits
-    /// 7:4.
-    pub sq_entry_sizes: u8,
-    /// Completion queue entry sizes (CQES), as powers of two: required in bits 3:0, largest in bits
-    /// 7:4.
-    pub cq_entry_sizes: u8,
     /// Largest number of outstanding commands of a queue (MAXCMD); 0 if not reported.
     pub max_commands: u16,
-    /// Largest NSID (NN).
-    pub max_nsid: u32,
     /// Optional NVM commands (ONCS): see [`Self::has_dataset_management`] and
     /// [`Self::has_write_zeroes`].
     pub optional_commands: u16,
@@ -59,8 +51,6 @@ pub struct Controller {
     pub write_cache: u8,
     /// SGL support (SGLS): see [`Self::has_keyed_sgl`] and [`Self::has_sgl_offset`].
     pub sgl_support: u32,
-    /// Largest number of namespaces (MNAN); 0 if not reported.
-    pub max_namespaces: u32,
     /// NQN of the subsystem (SUBNQN).
     pub subsystem: Text<256>,
     /// Size of I/O command capsules (IOCCSZ), in units of 16 bytes.
@@ -69,8 +59,6 @@ pub struct Controller {
     pub io_response_capsule_size: u32,
     /// Offset of data in a capsule after the command (ICDOFF), in units of 16 bytes.
     pub in_capsule_data_offset: u16,
-    /// Largest number of SGL descriptors in a capsule (MSDBD); 0 for no limit.
-    pub max_capsule_descriptors: u8,
 }
 
 /// Commands that restart the keep alive timer of a controller.
@@ -148,19 +136,14 @@ impl Controller {
             ],
             log_pages: fields.u8::<261>(),
             keep_alive_granularity: fields.u16::<320>(),
-            sq_entry_sizes: fields.u8::<512>(),
-            cq_entry_sizes: fields.u8::<513>(),
             max_commands: fields.u16::<514>(),
-            max_nsid: fields.u32::<516>(),
             optional_commands: fields.u16::<520>(),
             write_cache: fields.u8::<525>(),
             sgl_support: fields.u32::<536>(),
-            max_namespaces: fields.u32::<540>(),
             subsystem: Text::new(fields.bytes::<768, 256>()),
             io_command_capsule_size: fields.u32::<1792>(),
             io_response_capsule_size: fields.u32::<1796>(),
             in_capsule_data_offset: fields.u16::<1800>(),
-            max_capsule_descriptors: fields.u8::<1803>(),
         })
     }
 

@@ -16,26 +16,10 @@ pub struct Namespace {
     pub size: u64,
     /// Capacity in blocks (NCAP); 0 if the namespace is not attached to the controller.
     pub capacity: u64,
-    /// Allocated blocks (NUSE).
-    pub used: u64,
     /// Features (NSFEAT): see [`Self::has_own_atomicity`] and [`Self::performance`].
     pub features: u8,
-    /// Number of LBA formats, zero-based (NLBAF).
-    pub formats_zero_based: u8,
     /// LBA format in use.
     pub format: LbaFormat,
-    /// Index of the LBA format in use (FLBAS).
-    pub format_index: u8,
-    /// Whether metadata is transferred with the data of each block, as extended LBAs (FLBAS).
-    pub extended_blocks: bool,
-    /// Metadata capabilities (MC).
-    pub metadata_capabilities: u8,
-    /// Protection information capabilities (DPC).
-    pub protection_capabilities: u8,
-    /// Type of the protection information in use (DPS); 0 for none.
-    pub protection: u8,
-    /// Whether several controllers may be attached to the namespace (NMIC).
-    pub shared: bool,
     /// Deallocation features (DLFEAT): see [`Self::deallocated_reads_zero`].
     pub deallocation: u8,
     /// Blocks that are written atomically even if the power fails, zero-based (NAWUPF).
@@ -46,16 +30,12 @@ pub struct Namespace {
     pub io_boundary: u16,
     /// Preferred granularity of writes in blocks, zero-based (NPWG).
     pub write_granularity_zero_based: u16,
-    /// Preferred alignment of writes in blocks, zero-based (NPWA).
-    pub write_alignment_zero_based: u16,
     /// Preferred granularity of deallocation in blocks, zero-based (NPDG).
     pub deallocate_granularity_zero_based: u16,
     /// Preferred alignment of deallocation in blocks, zero-based (NPDA).
     pub deallocate_alignment_zero_based: u16,
     /// Optimal size of writes in blocks, zero-based (NOWS); 0 if not reported.
     pub optimal_write_zero_based: u16,
-    /// ANA group identifier (ANAGRPID).
-    pub access_group: u32,
     /// Whether the namespace is write protected (NSATTR).
     pub write_protected: bool,
     /// Namespace Globally Unique Identifier (NGUID); all zeroes if there is none.
@@ -113,32 +93,21 @@ impl Namespace {
     /// [`ShortData`] if it is shorter than [`Identify::DATA_SIZE`].
     pub fn parse(data: &[u8]) -> Result<Self, ShortData> {
         let fields = Reader::<{ Identify::DATA_SIZE }>::new(data).ok_or(ShortData(data.len()))?;
-        let formatted = fields.u8::<26>();
-        let format_index = format_index(formatted);
+        let format_index = format_index(fields.u8::<26>());
         let formats = fields.bytes::<128, { Self::FORMATS_SIZE }>();
         Ok(Self {
             size: fields.u64::<0>(),
             capacity: fields.u64::<8>(),
-            used: fields.u64::<16>(),
             features: fields.u8::<24>(),
-            formats_zero_based: fields.u8::<25>(),
             format: format(&formats, format_index),
-            format_index,
-            extended_blocks: formatted & (1 << 4) != 0,
-            metadata_capabilities: fields.u8::<27>(),
-            protection_capabilities: fields.u8::<28>(),
-            protection: fields.u8::<29>() & 7,
-            shared: fields.u8::<30>() & 1 != 0,
             deallocation: fields.u8::<33>(),
             atomic_write_zero_based: fields.u16::<36>(),
             atomic_boundary_offset: fields.u16::<42>(),
             io_boundary: fields.u16::<46>(),
             write_granularity_zero_based: fields.u16::<64>(),
-            write_alignment_zero_based: fields.u16::<66>(),
             deallocate_granularity_zero_based: fields.u16::<68>(),
             deallocate_alignment_zero_based: fields.u16::<70>(),
             optimal_write_zero_based: fields.u16::<72>(),
-            access_group: fields.u32::<92>(),
             write_protected: fields.u8::<99>() & 1 != 0,
             nguid: fields.bytes::<104, 16>(),
             eui64: fields.bytes::<120, 8>(),

@@ -8,7 +8,6 @@
 use super::{Command, ALL_NAMESPACES};
 use crate::format::async_event::AsyncEventConfig;
 use crate::format::layout::Writer;
-use core::fmt;
 use core::num::NonZeroU16;
 
 /// A data structure that Identify returns, with [`Identify::DATA_SIZE`] bytes.
@@ -98,22 +97,12 @@ impl HostBehavior {
     }
 }
 
-/// A log page, or part of one.
+/// A log page of the controller, or part of one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LogPage {
     id: u8,
-    nsid: u32,
-    dwords_zero_based: u32,
     offset: u64,
-}
-
-/// Why part of a log page cannot be requested.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum InvalidLogPage {
-    /// The length is 0, not a multiple of 4, or above 16 GiB.
-    Length(u64),
-    /// The offset is not a multiple of 4.
-    Offset(u64),
+    dwords_zero_based: u32,
 }
 
 impl LogPage {
@@ -121,41 +110,30 @@ impl LogPage {
     pub const CHANGED_NAMESPACES: Self = Self::of_4096_bytes(0x04);
     /// Commands Supported and Effects: see [`crate::format::effects_log`].
     pub const EFFECTS: Self = Self::of_4096_bytes(0x05);
-    /// Identifier of the Discovery log page: see [`crate::format::discovery`].
-    pub const DISCOVERY: u8 = 0x70;
 
     const DWORD: u64 = 4;
 
-    /// Returns `len` bytes at `offset` of the log page `id` of the controller.
+    /// Returns `len` bytes at `offset` of the discovery log: see [`crate::format::discovery`].
     ///
-    /// # Errors
-    ///
-    /// [`InvalidLogPage`] if a command cannot request that part.
-    pub fn new(id: u8, offset: u64, len: u64) -> Result<Self, InvalidLogPage> {
-        let length = InvalidLogPage::Length(len);
-        if len % Self::DWORD != 0 {
-            return Err(length);
+    /// Returns `None` unless both are multiples of 4, and `len` is neither 0 nor above 16 GiB.
+    pub fn discovery(offset: u64, len: u64) -> Option<Self> {
+        if len % Self::DWORD != 0 || offset % Self::DWORD != 0 {
+            return None;
         }
-        if offset % Self::DWORD != 0 {
-            return Err(InvalidLogPage::Offset(offset));
-        }
-        let zero_based = (len / Self::DWORD).checked_sub(1).ok_or(length)?;
-        let dwords_zero_based = u32::try_from(zero_based).map_err(|_| length)?;
-        Ok(Self {
-            id,
-            nsid: ALL_NAMESPACES,
-            dwords_zero_based,
+        let zero_based = (len / Self::DWORD).checked_sub(1)?;
+        Some(Self {
+            id: 0x70,
             offset,
+            dwords_zero_based: u32::try_from(zero_based).ok()?,
         })
     }
 
-    /// Returns the first 4096 bytes of the log page `id` of the controller.
+    /// Returns the first 4096 bytes of the log page `id`.
     const fn of_4096_bytes(id: u8) -> Self {
         Self {
             id,
-            nsid: ALL_NAMESPACES,
-            dwords_zero_based: 1023,
             offset: 0,
+            dwords_zero_based: 1023,
         }
     }
 
@@ -164,15 +142,6 @@ impl LogPage {
         u64::from(self.dwords_zero_based)
             .saturating_add(1)
             .saturating_mul(Self::DWORD)
-    }
-}
-
-impl fmt::Display for InvalidLogPage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Length(len) => write!(f, "a log page part cannot have {len} bytes"),
-            Self::Offset(at) => write!(f, "a log page part cannot begin at byte {at}"),
-        }
     }
 }
 
@@ -202,7 +171,7 @@ impl Command {
 
     /// Returns a Get Log Page command.
     pub fn get_log_page(page: LogPage) -> Self {
-        let mut command = Self::with_namespace(Self::GET_LOG_PAGE, page.nsid);
+        let mut command = Self::with_namespace(Self::GET_LOG_PAGE, ALL_NAMESPACES);
         command.put::<40, 1>([page.id]);
         // NUMDL and NUMDU are adjacent and in this order, so one write of 32 bits sets both.
         command.put::<42, 4>(page.dwords_zero_based.to_le_bytes());

@@ -59,14 +59,11 @@ pub struct RwFlags {
     pub force_unit_access: bool,
     /// LR: the controller limits its attempts at error recovery.
     pub limited_retry: bool,
-    /// The data will probably be read soon (`NVME_RW_DSM_FREQ_PREFETCH`).
-    pub prefetch: bool,
 }
 
 impl RwFlags {
     const LIMITED_RETRY: u16 = 1 << 15;
     const FORCE_UNIT_ACCESS: u16 = 1 << 14;
-    const FREQUENCY_PREFETCH: u32 = 7;
 
     #[inline]
     const fn control(self) -> u16 {
@@ -78,15 +75,6 @@ impl RwFlags {
             control |= Self::FORCE_UNIT_ACCESS;
         }
         control
-    }
-
-    #[inline]
-    const fn dataset_management(self) -> u32 {
-        if self.prefetch {
-            Self::FREQUENCY_PREFETCH
-        } else {
-            0
-        }
     }
 }
 
@@ -142,7 +130,8 @@ impl Command {
             Direction::ToTarget => Self::WRITE,
         };
         let mut command = Self::with_range(opcode, nsid, range, hints.control());
-        command.put::<52, 4>(hints.dataset_management().to_le_bytes());
+        // Dataset Management (DSM): no hints.
+        command.put::<52, 4>([0; 4]);
         command
     }
 

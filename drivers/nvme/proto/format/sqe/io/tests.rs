@@ -49,20 +49,19 @@ fn read_and_write() {
     let all = RwFlags {
         force_unit_access: true,
         limited_retry: true,
-        prefetch: true,
     };
     let fua = RwFlags {
         force_unit_access: true,
         ..plain
     };
     let cases = [
-        (Command::read(7, RANGE, plain), 0x02, 0x0000_00ff, 0),
-        (Command::read(7, RANGE, all), 0x02, 0xc000_00ff, 7),
-        (Command::write(7, RANGE, plain), 0x01, 0x0000_00ff, 0),
-        (Command::write(7, RANGE, fua), 0x01, 0x4000_00ff, 0),
+        (Command::read(7, RANGE, plain), 0x02, 0x0000_00ff),
+        (Command::read(7, RANGE, all), 0x02, 0xc000_00ff),
+        (Command::write(7, RANGE, plain), 0x01, 0x0000_00ff),
+        (Command::write(7, RANGE, fua), 0x01, 0x4000_00ff),
     ];
-    for (command, opcode, dword12, dword13) in cases {
-        let dwords = [0x5566_7788, 0x1122_3344, dword12, dword13, 0, 0];
+    for (command, opcode, dword12) in cases {
+        let dwords = [0x5566_7788, 0x1122_3344, dword12, 0, 0, 0];
         assert_eq!(*command.as_bytes(), entry(opcode, 7, dwords));
     }
     assert_eq!(
