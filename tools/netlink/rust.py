@@ -30,7 +30,6 @@ NUMBERS = ("u8", "u16", "u32")
 def crate(spec: Specification) -> str:
     """The module of the crate rnvmf_uapi."""
     command = Enumeration("command", "Commands of requests, replies and events.", spec.commands)
-    taken = {id(attribute) for request in spec.requests for attribute in request.attributes}
     parts = [
         HEAD,
         _name("family", "the family", spec.family),
@@ -39,7 +38,7 @@ def crate(spec: Specification) -> str:
         *(_constant(each) for each in spec.constants),
         _enumeration(command, "u8"),
         *(_enumeration(each, "u32") for each in spec.enumerations),
-        *(_set(each, taken) for each in spec.sets),
+        *map(_set, spec.sets),
         _requests(spec.requests),
     ]
     return "\n".join(parts)
@@ -72,11 +71,10 @@ def _enumeration(enumeration: Enumeration, width: str) -> str:
     return f"enumeration! {{\n{head}{entries}    }}\n}}\n"
 
 
-def _set(space: AttributeSet, taken: set[int]) -> str:
+def _set(space: AttributeSet) -> str:
     lines = "".join(
         _doc(each.doc, 8)
-        + f'        {_upper(each.name)} = {each.number}, "{each.name}", '
-        + f"{_kind(each) if id(each) in taken else 'Reply'};\n"
+        + f'        {_upper(each.name)} = {each.number}, "{each.name}", {_kind(each)};\n'
         for each in space.attributes.values()
     )
     head = f"{_doc(space.doc, 4)}    {_lower(space.name)} {{\n"
@@ -86,14 +84,17 @@ def _set(space: AttributeSet, taken: set[int]) -> str:
 def _kind(attribute: Attribute) -> str:
     """A `Kind` of the crate, with the limits that the specification gives."""
     checks = {name: _limit(bound) for name, bound in attribute.checks.items()}
-    if attribute.type == "flag":
-        return "Flag"
+    if attribute.type in ("flag", "s32", "uint"):
+        return attribute.type.capitalize()
+    if attribute.type == "nest":
+        kind = "Nests" if attribute.multi else "Nest"
+        return f"{kind}({_lower(attribute.nested)}::ATTRIBUTES)"
     if attribute.type == "string":
-        return f"Str({checks['max-len']})"
+        return f"Str({checks.get('max-len', 'usize::MAX')})"
     if attribute.type == "binary":
         return f"Bytes({checks['exact-len']})"
     if attribute.type not in NUMBERS:
-        raise ValueError(f"no request can carry {attribute.name}, of type {attribute.type}")
+        raise ValueError(f"{attribute.name} has the type {attribute.type}, which is not supported")
     most = checks.get("max", f"{attribute.type}::MAX")
     return f"{attribute.type.upper()} {{ min: {checks.get('min', 0)}, max: {most} }}"
 
@@ -109,6 +110,9 @@ def _requests(requests: list[Request]) -> str:
 
 def _request(request: Request) -> str:
     name = _upper(f"{request.operation}-{request.mode}")
+    for attribute in request.attributes:
+        if attribute.type == "string" and "max-len" not in attribute.checks:
+            raise ValueError(f"the string {attribute.name} of a request has no max-len")
     admin = str(request.admin).lower()
     names = " ".join(_upper(attribute.name) for attribute in request.attributes)
     head = f"{name}: {_camel(request.operation)}, admin: {admin}, {_lower(request.set.name)} ["

@@ -29,13 +29,19 @@ class Enumeration:
 
 @dataclass(frozen=True)
 class Attribute:
-    """An attribute of a set; a limit of `checks` is a number or the name of a constant."""
+    """An attribute of a set.
+
+    A limit of `checks` is a number or the name of a constant; `nested` is the name of the set of
+    a nest, and `multi` whether it may occur several times.
+    """
 
     name: str
     number: int
     type: str
     doc: str
     checks: dict[str, int | str]
+    nested: str
+    multi: bool
 
 
 @dataclass(frozen=True)
@@ -114,7 +120,13 @@ def _sets(tree: dict) -> dict[str, AttributeSet]:
     for item in tree["attribute-sets"]:
         attributes = {
             each["name"]: Attribute(
-                each["name"], number, each["type"], each["doc"], each.get("checks", {})
+                name=each["name"],
+                number=number,
+                type=each["type"],
+                doc=each["doc"],
+                checks=each.get("checks", {}),
+                nested=each.get("nested-attributes", ""),
+                multi=each.get("multi-attr", False),
             )
             for number, each in enumerate(item["attributes"], 1)
         }

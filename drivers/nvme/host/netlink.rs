@@ -87,7 +87,9 @@ const fn kind(kind: uapi::Kind) -> Kind {
             max_len: len as u16,
         },
         uapi::Kind::Flag => Kind::Flag,
-        uapi::Kind::Reply => panic!("an attribute that no request carries"),
+        uapi::Kind::S32 | uapi::Kind::Uint | uapi::Kind::Nest(_) | uapi::Kind::Nests(_) => {
+            panic!("a type that no request carries")
+        }
     }
 }
 

@@ -29,8 +29,14 @@ pub enum Kind {
     Bytes(usize),
     /// No value: the attribute is present or absent.
     Flag,
-    /// Anything: no request takes the attribute.
-    Reply,
+    /// A signed 32-bit number; in replies only.
+    S32,
+    /// An unsigned number of four or eight bytes; in replies only.
+    Uint,
+    /// Attributes of a set; in replies only.
+    Nest(&'static [Attribute]),
+    /// The same, any number of times; in replies only.
+    Nests(&'static [Attribute]),
 }
 
 /// A request, to do or to dump an operation.
@@ -42,6 +48,8 @@ pub struct Request {
     pub admin: bool,
     /// The attributes that the request takes.
     pub attributes: &'static [Attribute],
+    /// The set that these attributes and those of replies belong to.
+    pub set: &'static [Attribute],
 }
 
 /// Defines an enum: number and name of each entry.
@@ -89,7 +97,8 @@ macro_rules! attribute_set {
         pub mod $set {
             $($(#[$id_doc])* pub const $id: u16 = $value;)*
 
-            pub(crate) const ATTRIBUTES: &[$crate::Attribute] = {
+            /// The attributes by number, from 1.
+            pub const ATTRIBUTES: &[$crate::Attribute] = {
                 #[allow(unused_imports)]
                 use $crate::{Kind::*, spec::*};
                 &[$($crate::Attribute { id: $value, name: $name, kind: $kind }),*]
@@ -118,6 +127,7 @@ macro_rules! requests {
                 command: Command::$command as u8,
                 admin: $admin,
                 attributes: &[$($set::ATTRIBUTES[$set::$id as usize - 1]),*],
+                set: $set::ATTRIBUTES,
             };
         )*
     };

@@ -220,19 +220,19 @@ attribute_set! {
     /// Why a controller failed. The stage, the errno and the message are always present.
     error {
         /// What the controller was doing.
-        STAGE = 1, "stage", Reply;
+        STAGE = 1, "stage", U32 { min: 0, max: u32::MAX };
         /// Positive error number.
-        ERRNO = 2, "errno", Reply;
+        ERRNO = 2, "errno", S32;
         /// Reason of a reject by the connection manager of the peer.
-        REJECT_REASON = 3, "reject-reason", Reply;
+        REJECT_REASON = 3, "reject-reason", U32 { min: 0, max: u32::MAX };
         /// NVMe/RDMA status in the private data of the reject.
-        CM_STATUS = 4, "cm-status", Reply;
+        CM_STATUS = 4, "cm-status", U16 { min: 0, max: u16::MAX };
         /// Status field of the failed command, without the phase bit.
-        NVME_STATUS = 5, "nvme-status", Reply;
+        NVME_STATUS = 5, "nvme-status", U16 { min: 0, max: u16::MAX };
         /// Queue that failed; 0: the admin queue.
-        QID = 6, "qid", Reply;
+        QID = 6, "qid", U16 { min: 0, max: u16::MAX };
         /// The cause in words.
-        MESSAGE = 7, "message", Reply;
+        MESSAGE = 7, "message", Str(MESSAGE_MAX_LEN);
     }
 }
 
@@ -243,9 +243,9 @@ attribute_set! {
         /// connects.
         CTRL_ID = 1, "ctrl-id", U32 { min: 0, max: u32::MAX };
         /// Name of the controller, such as rnvmf0.
-        NAME = 2, "name", Reply;
+        NAME = 2, "name", Str(NAME_MAX_LEN);
         /// State of the controller.
-        STATE = 3, "state", Reply;
+        STATE = 3, "state", U32 { min: 0, max: u32::MAX };
         /// Numeric IPv4 or IPv6 address of the target; an IPv6 address may end in %scope.
         TRADDR = 4, "traddr", Str(TRADDR_MAX_LEN);
         /// Port of the target.
@@ -273,23 +273,23 @@ attribute_set! {
         /// Connect even if a controller with the same host, subsystem and address exists.
         DUPLICATE_CONNECT = 15, "duplicate-connect", Flag;
         /// Controller ID that the target assigned.
-        CNTLID = 16, "cntlid", Reply;
+        CNTLID = 16, "cntlid", U16 { min: 0, max: u16::MAX };
         /// Name of the RDMA device.
-        RDMA_DEVICE = 17, "rdma-device", Reply;
+        RDMA_DEVICE = 17, "rdma-device", Str(usize::MAX);
         /// Model number of the target.
-        MODEL = 18, "model", Reply;
+        MODEL = 18, "model", Str(usize::MAX);
         /// Serial number of the target.
-        SERIAL = 19, "serial", Reply;
+        SERIAL = 19, "serial", Str(usize::MAX);
         /// Firmware revision of the target.
-        FIRMWARE = 20, "firmware", Reply;
+        FIRMWARE = 20, "firmware", Str(usize::MAX);
         /// Number of namespaces with a disk.
-        NR_NAMESPACES = 21, "nr-namespaces", Reply;
+        NR_NAMESPACES = 21, "nr-namespaces", U32 { min: 0, max: u32::MAX };
         /// Largest transfer of one command, in bytes.
-        MAX_TRANSFER = 22, "max-transfer", Reply;
+        MAX_TRANSFER = 22, "max-transfer", U32 { min: 0, max: u32::MAX };
         /// Largest in-capsule data, in bytes.
-        INLINE_SIZE = 23, "inline-size", Reply;
+        INLINE_SIZE = 23, "inline-size", U32 { min: 0, max: u32::MAX };
         /// Last error of the controller.
-        ERROR = 24, "error", Reply;
+        ERROR = 24, "error", Nest(error::ATTRIBUTES);
         /// Longest pause between reconnect attempts, in seconds.
         RECONNECT_DELAY = 25, "reconnect-delay", U32 { min: 1, max: RECONNECT_DELAY_MAX };
         /// Seconds after a connection loss until reconnecting ends and the controller is dead; 0:
@@ -300,9 +300,9 @@ attribute_set! {
         /// loss-tmo-never.
         FAST_IO_FAIL_TMO = 27, "fast-io-fail-tmo", U32 { min: 0, max: u32::MAX };
         /// Reconnect attempts since the connection loss; present while reconnecting.
-        ATTEMPTS = 28, "attempts", Reply;
+        ATTEMPTS = 28, "attempts", U32 { min: 0, max: u32::MAX };
         /// Milliseconds until the next reconnect attempt; present between attempts.
-        NEXT_ATTEMPT = 29, "next-attempt", Reply;
+        NEXT_ATTEMPT = 29, "next-attempt", U32 { min: 0, max: u32::MAX };
         /// Number of additional I/O queues for writes; nr-io-queues are then for reads only. A
         /// connect gets some only if it gets all nr-io-queues.
         NR_WRITE_QUEUES = 30, "nr-write-queues", U32 { min: 1, max: NR_IO_QUEUES_MAX };
@@ -310,25 +310,25 @@ attribute_set! {
         /// all nr-io-queues and nr-write-queues.
         NR_POLL_QUEUES = 31, "nr-poll-queues", U32 { min: 1, max: NR_IO_QUEUES_MAX };
         /// Number of the new discovery, unique while the discovery exists.
-        DISCOVERY_ID = 32, "discovery-id", Reply;
+        DISCOVERY_ID = 32, "discovery-id", U32 { min: 0, max: u32::MAX };
         /// Number of the last namespace scan that ended; increases with each scan.
-        SCAN = 33, "scan", Reply;
+        SCAN = 33, "scan", U32 { min: 0, max: u32::MAX };
         /// Stay connected to the discovery controller and read the log after each change.
         PERSISTENT = 34, "persistent", Flag;
         /// Milliseconds until reconnecting ends; absent if it has no limit. Present only while
         /// reconnecting.
-        GIVE_UP = 35, "give-up", Reply;
+        GIVE_UP = 35, "give-up", U32 { min: 0, max: u32::MAX };
         /// Disable SQ flow control. The host ignores SQHD in any case.
         DISABLE_SQFLOW = 36, "disable-sqflow", Flag;
         /// Number of namespaces without a disk that the last scan found.
-        NR_NO_DISK = 37, "nr-no-disk", Reply;
+        NR_NO_DISK = 37, "nr-no-disk", U32 { min: 0, max: u32::MAX };
         /// A namespace without a disk; at most no-disk-max are present.
-        NO_DISK = 38, "no-disk", Reply;
+        NO_DISK = 38, "no-disk", Nests(refusal::ATTRIBUTES);
         /// Resets whose first attempt connected the controller; wraps around.
-        NR_RESETS = 39, "nr-resets", Reply;
+        NR_RESETS = 39, "nr-resets", U32 { min: 0, max: u32::MAX };
         /// Reconnects after a connection loss, or after a reset whose first attempt failed; wraps
         /// around.
-        NR_RECONNECTS = 40, "nr-reconnects", Reply;
+        NR_RECONNECTS = 40, "nr-reconnects", U32 { min: 0, max: u32::MAX };
     }
 }
 
@@ -340,23 +340,23 @@ attribute_set! {
         /// Namespace identifier.
         NSID = 2, "nsid", U32 { min: 1, max: u32::MAX };
         /// Name of the disk, such as rnvmf0n1.
-        NAME = 3, "name", Reply;
+        NAME = 3, "name", Str(NAME_MAX_LEN);
         /// Capacity in bytes.
-        SIZE = 4, "size", Reply;
+        SIZE = 4, "size", Uint;
         /// Logical block size in bytes.
-        BLOCK_SIZE = 5, "block-size", Reply;
+        BLOCK_SIZE = 5, "block-size", U32 { min: 0, max: u32::MAX };
         /// Physical block size in bytes.
-        PHYSICAL_BLOCK_SIZE = 6, "physical-block-size", Reply;
+        PHYSICAL_BLOCK_SIZE = 6, "physical-block-size", U32 { min: 0, max: u32::MAX };
         /// Namespace globally unique identifier, if the namespace has one.
-        NGUID = 7, "nguid", Reply;
+        NGUID = 7, "nguid", Bytes(NGUID_LEN);
         /// IEEE extended unique identifier, if the namespace has one.
-        EUI64 = 8, "eui64", Reply;
+        EUI64 = 8, "eui64", Bytes(EUI64_LEN);
         /// Universally unique identifier, if the namespace has one.
-        UUID = 9, "uuid", Reply;
+        UUID = 9, "uuid", Bytes(UUID_LEN);
         /// The disk is read-only.
-        READ_ONLY = 10, "read-only", Reply;
+        READ_ONLY = 10, "read-only", Flag;
         /// The target has a volatile write cache.
-        WRITE_CACHE = 11, "write-cache", Reply;
+        WRITE_CACHE = 11, "write-cache", Flag;
     }
 }
 
@@ -366,22 +366,22 @@ attribute_set! {
         /// Number of the discovery.
         DISCOVERY_ID = 1, "discovery-id", U32 { min: 0, max: u32::MAX };
         /// Generation counter of the log (GENCTR).
-        GENERATION = 2, "generation", Reply;
+        GENERATION = 2, "generation", Uint;
         /// Number of entries in the header of the log (NUMREC). The kernel reads at most
         /// discovery-entries-max.
-        NR_ENTRIES = 3, "nr-entries", Reply;
+        NR_ENTRIES = 3, "nr-entries", Uint;
         /// Why the log could not be read.
-        ERROR = 4, "error", Reply;
+        ERROR = 4, "error", Nest(error::ATTRIBUTES);
         /// An entry of the log as the controller sent it, a Discovery Log Page Entry of NVMe Base.
         /// The kernel checked it: TRSVCID, SUBNQN and TRADDR are printable ASCII and end within
         /// their fields, and SUBNQN is a valid NVMe Qualified Name. TRTYPE is at byte 0, ADRFAM at
         /// 1, SUBTYPE at 2, TREQ at 3, PORTID at 4, CNTLID at 6, ASQSZ at 8, EFLAGS at 10, TRSVCID
         /// at 32 with 32 bytes, SUBNQN at 256 and TRADDR at 512 with 256 bytes each, and TSAS at
         /// 768. Numbers are little-endian. A NUL ends a text; spaces may pad TRSVCID and TRADDR.
-        ENTRY = 5, "entry", Reply;
+        ENTRY = 5, "entry", Bytes(DISCOVERY_ENTRY_LEN);
         /// Milliseconds until a persistent discovery reconnects after the error. Absent if the
         /// discovery ended.
-        NEXT_ATTEMPT = 6, "next-attempt", Reply;
+        NEXT_ATTEMPT = 6, "next-attempt", U32 { min: 0, max: u32::MAX };
     }
 }
 
@@ -390,9 +390,9 @@ attribute_set! {
     latency_bucket {
         /// Upper limit of the range in nanoseconds, exclusive; the lower limit is that of the
         /// bucket before. Absent in the last bucket, which has no limit.
-        BELOW = 1, "below", Reply;
+        BELOW = 1, "below", Uint;
         /// Number of commands, not 0.
-        COUNT = 2, "count", Reply;
+        COUNT = 2, "count", Uint;
     }
 }
 
@@ -404,47 +404,47 @@ attribute_set! {
         /// Number of the controller.
         CTRL_ID = 1, "ctrl-id", U32 { min: 0, max: u32::MAX };
         /// Name of the controller, such as rnvmf0.
-        NAME = 2, "name", Reply;
+        NAME = 2, "name", Str(NAME_MAX_LEN);
         /// Queue identifier; 0: the admin queue. Absent for the sum of all queues.
-        QID = 3, "qid", Reply;
+        QID = 3, "qid", U16 { min: 0, max: u16::MAX };
         /// Read commands.
-        READS = 4, "reads", Reply;
+        READS = 4, "reads", Uint;
         /// Write commands.
-        WRITES = 5, "writes", Reply;
+        WRITES = 5, "writes", Uint;
         /// Flush commands.
-        FLUSHES = 6, "flushes", Reply;
+        FLUSHES = 6, "flushes", Uint;
         /// Other commands, including all of the admin queue.
-        OTHERS = 7, "others", Reply;
+        OTHERS = 7, "others", Uint;
         /// Bytes read without error.
-        READ_BYTES = 8, "read-bytes", Reply;
+        READ_BYTES = 8, "read-bytes", Uint;
         /// Bytes written without error.
-        WRITTEN_BYTES = 9, "written-bytes", Reply;
+        WRITTEN_BYTES = 9, "written-bytes", Uint;
         /// Commands with an error status.
-        ERRORS = 10, "errors", Reply;
+        ERRORS = 10, "errors", Uint;
         /// Requests that were sent again, after a transient error or a connection loss.
-        RETRIES = 11, "retries", Reply;
+        RETRIES = 11, "retries", Uint;
         /// Commands with in-capsule data.
-        IN_CAPSULE = 12, "in-capsule", Reply;
+        IN_CAPSULE = 12, "in-capsule", Uint;
         /// Commands with a memory registration.
-        REGISTRATIONS = 13, "registrations", Reply;
+        REGISTRATIONS = 13, "registrations", Uint;
         /// Remote keys that the target invalidated with its response.
-        REMOTE_INVALIDATIONS = 14, "remote-invalidations", Reply;
+        REMOTE_INVALIDATIONS = 14, "remote-invalidations", Uint;
         /// Remote keys that the host had to invalidate.
-        LOCAL_INVALIDATIONS = 15, "local-invalidations", Reply;
+        LOCAL_INVALIDATIONS = 15, "local-invalidations", Uint;
         /// Calls of ib_post_send().
-        DOORBELLS = 16, "doorbells", Reply;
+        DOORBELLS = 16, "doorbells", Uint;
         /// Send work requests: registrations, sends and invalidations.
-        WORK_REQUESTS = 17, "work-requests", Reply;
+        WORK_REQUESTS = 17, "work-requests", Uint;
         /// Completions of sends, invalidations and receives.
-        COMPLETIONS = 18, "completions", Reply;
+        COMPLETIONS = 18, "completions", Uint;
         /// Polls of the completion queue that returned completions.
-        POLLS = 19, "polls", Reply;
+        POLLS = 19, "polls", Uint;
         /// 1 if latencies are measured, 0 if not.
         LATENCY = 20, "latency", U8 { min: 0, max: 1 };
         /// Reads by the time from post to completion, in ascending order; empty buckets are absent.
-        READ_LATENCY = 21, "read-latency", Reply;
+        READ_LATENCY = 21, "read-latency", Nests(latency_bucket::ATTRIBUTES);
         /// Writes, in the same form.
-        WRITE_LATENCY = 22, "write-latency", Reply;
+        WRITE_LATENCY = 22, "write-latency", Nests(latency_bucket::ATTRIBUTES);
     }
 }
 
@@ -452,9 +452,9 @@ attribute_set! {
     /// A namespace without a disk.
     refusal {
         /// Namespace identifier.
-        NSID = 1, "nsid", Reply;
+        NSID = 1, "nsid", U32 { min: 0, max: u32::MAX };
         /// Why the namespace has no disk, in words.
-        REASON = 2, "reason", Reply;
+        REASON = 2, "reason", Str(REASON_MAX_LEN);
     }
 }
 
