@@ -103,13 +103,6 @@ macro_rules! attribute_set {
                 use $crate::{Kind::*, spec::*};
                 &[$($crate::Attribute { id: $value, name: $name, kind: $kind }),*]
             };
-
-            /// Returns the name of an attribute of this set.
-            #[inline]
-            pub fn name(id: u16) -> Option<&'static str> {
-                let index = usize::from(id).checked_sub(1)?;
-                Some(ATTRIBUTES.get(index)?.name)
-            }
         }
     };
 }

@@ -20,8 +20,7 @@ fn attributes_are_listed_by_number() {
     ] {
         assert!(set.iter().map(|each| each.id).eq(1..=set.len() as u16));
     }
-    assert_eq!(ns::name(ns::NSID), Some("nsid"));
-    assert_eq!((ns::name(0), ns::name(12)), (None, None));
+    assert_eq!(ns::ATTRIBUTES[ns::NSID as usize - 1].name, "nsid");
 }
 
 #[test]
@@ -30,5 +29,6 @@ fn requests_name_their_attributes() {
     assert!(connect.admin && connect.command == Command::Connect as u8);
     let first = connect.attributes[0];
     assert_eq!((first.id, first.name), (ctrl::TRADDR, "traddr"));
+    assert_eq!(connect.set.len(), ctrl::ATTRIBUTES.len());
     assert!(CTRL_GET_DUMP.attributes.is_empty());
 }

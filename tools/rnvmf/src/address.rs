@@ -3,7 +3,7 @@
 //! Numeric addresses in the form that the kernel module takes, and the resolution of host names.
 
 use crate::error::{io_message, Error, Status};
-use crate::signal::STOP;
+use crate::signal;
 use crate::uapi::TRADDR_MAX_LEN;
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -131,7 +131,7 @@ pub(crate) fn resolve(
     let cannot =
         |status, why: &str| Error::new(status, format!("cannot resolve host name {host}: {why}"));
     let name = host.to_owned();
-    let stopped = || STOP.get().is_some();
+    let stopped = || signal::last().is_some();
     let found = run_with_timeout(seconds, stopped, move || lookup(&name));
     let found = found.map_err(|error| match error.kind() {
         ErrorKind::TimedOut => cannot(Status::Timeout, &error.to_string()),

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Errors: the program's, with an exit status, and the kernel's of a controller or a discovery.
+//! Errors of the program, with their exit status, and errors of controllers from the kernel.
 
-use crate::nlattr::{Attributes, Malformed};
-use crate::output::{json_line, Format};
-use crate::uapi::{error as attribute, ErrorStage};
+use crate::output::{json_line, named, Format};
+use crate::uapi::ErrorStage;
 use libc::{SIGINT, SIGPIPE, SIGTERM};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 use std::fmt;
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
@@ -15,30 +15,31 @@ use std::process::ExitCode;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Status {
-    /// The operation was tried and failed.
+    /// The operation failed.
     Failed = 1,
-    /// The command line is wrong.
+    /// The command line or the file of connect-all is invalid.
     Usage = 2,
     /// There is no such controller.
     NotFound = 3,
     /// The controller exists already.
     Exists = 4,
-    /// It took too long.
+    /// The operation timed out.
     Timeout = 5,
-    /// The caller may not do that.
+    /// Permission denied.
     Permission = 6,
     /// The kernel module is not loaded.
     NoModule = 7,
-    /// SIGINT asked it to stop, and ends it when all is undone and printed.
+    /// SIGINT stopped the operation. The program undoes and prints what is left, and then terminates
+    /// by that signal.
     Interrupted = 128 + SIGINT as u8,
-    /// SIGTERM did.
+    /// SIGTERM stopped the operation; as for `Interrupted`.
     Terminated = 128 + SIGTERM as u8,
-    /// Nobody reads the output: the status of a program that SIGPIPE ends.
+    /// The reader closed the standard output; the status of a program that SIGPIPE terminates.
     BrokenPipe = 128 + SIGPIPE as u8,
 }
 
 impl Status {
-    /// Returns the status of several errors together: their common one, or `Failed`.
+    /// Returns the status for several errors: the common one, or `Failed`. `None` without errors.
     pub(crate) fn common(mut all: impl Iterator<Item = Self>) -> Option<Self> {
         let first = all.next()?;
         let same = all.all(|each| each == first);
@@ -46,33 +47,19 @@ impl Status {
     }
 }
 
-/// An error with the sentence that explains it.
+/// An error of the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Error {
-    /// The exit status it ends with.
+    /// The exit status.
     pub(crate) status: Status,
-    /// The cause and, where there is something to do, what.
+    /// The cause, and what to do about it.
     pub(crate) message: String,
-    /// The kernel's error of a controller or a discovery.
+    /// The error of the controller or the discovery.
     pub(crate) ctrl_error: Option<Box<CtrlError>>,
 }
 
-/// The JSON form of an error.
-#[derive(Serialize)]
-struct ErrorDocument<'a> {
-    error: ErrorBody<'a>,
-}
-
-#[derive(Serialize)]
-struct ErrorBody<'a> {
-    status: u8,
-    message: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    failure: Option<&'a CtrlError>,
-}
-
 impl Error {
-    /// An error of the given status.
+    /// Returns an error with a status.
     pub(crate) fn new(status: Status, message: impl Into<String>) -> Self {
         Self {
             status,
@@ -81,17 +68,22 @@ impl Error {
         }
     }
 
-    /// An operation that failed.
+    /// Returns an error with the status `Failed`.
     pub(crate) fn failed(message: impl Into<String>) -> Self {
         Self::new(Status::Failed, message)
     }
 
-    /// The kernel module is not there any more.
+    /// Returns the error for a message that violates the specification.
+    pub(crate) fn malformed(why: impl fmt::Display) -> Self {
+        Self::failed(format!("the kernel sent a malformed message: {why}"))
+    }
+
+    /// Returns the error for a module that was unloaded meanwhile.
     pub(crate) fn unloaded() -> Self {
         Self::new(Status::NoModule, "the rnvmf module was unloaded")
     }
 
-    /// Puts what was being done before the cause.
+    /// Prepends the failed operation to the message.
     pub(crate) fn context(self, what: impl fmt::Display) -> Self {
         Self {
             message: format!("{what}: {}", self.message),
@@ -99,7 +91,7 @@ impl Error {
         }
     }
 
-    /// Returns the error of a verb that a signal stopped before it had done all.
+    /// Returns the error of a verb that a signal stopped before it was complete.
     pub(crate) fn stopped_by(self, signal: i32) -> Self {
         let status = match (self.status, signal) {
             (Status::BrokenPipe, _) => Status::BrokenPipe,
@@ -112,23 +104,21 @@ impl Error {
     /// Prints the error to the standard error output, and returns the exit status.
     pub(crate) fn report(&self, format: Format) -> ExitCode {
         if self.status != Status::BrokenPipe {
-            // A failure to print cannot be printed either; the status reports the error.
+            // Best effort: the exit status reports the error, too.
             let _ = writeln!(std::io::stderr(), "{}", self.render(format));
         }
         ExitCode::from(self.status as u8)
     }
 
-    /// Returns the error as one line, without its end.
+    /// Returns the error in one line without its end.
     pub(crate) fn render(&self, format: Format) -> String {
         match format {
             Format::Normal => format!("rnvmf: {}", self.message),
-            Format::Json => json_line(&ErrorDocument {
-                error: ErrorBody {
-                    status: self.status as u8,
-                    message: &self.message,
-                    failure: self.ctrl_error.as_deref(),
-                },
-            }),
+            Format::Json => json_line(&json!({"error": {
+                "status": self.status as u8,
+                "message": self.message,
+                "failure": self.ctrl_error,
+            }})),
         }
     }
 }
@@ -147,38 +137,16 @@ impl From<std::io::Error> for Error {
 /// Returns the text of an I/O error without the number that the standard library appends.
 pub(crate) fn io_message(error: &std::io::Error) -> String {
     let text = error.to_string();
-    match text.find(" (os error") {
-        Some(end) => text[..end].to_owned(),
-        None => text,
-    }
+    text.split(" (os error").next().unwrap_or(&text).to_owned()
 }
 
-/// Returns the text of an error number.
-pub(crate) fn strerror(errno: i32) -> String {
-    io_message(&std::io::Error::from_raw_os_error(errno))
+named! {
+    /// What a controller or a discovery was doing when it failed.
+    Stage(u32) = "stage" ErrorStage;
 }
 
-/// Where a controller was when it failed; a newer kernel may know more stages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stage(pub(crate) u32);
-
-impl fmt::Display for Stage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match ErrorStage::from_raw(self.0) {
-            Some(stage) => f.write_str(stage.name()),
-            None => write!(f, "stage-{}", self.0),
-        }
-    }
-}
-
-impl Serialize for Stage {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-/// The last error of a controller, or of a discovery.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// The last error of a controller or a discovery.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct CtrlError {
     /// Where it failed.
     pub(crate) stage: Stage,
@@ -186,43 +154,16 @@ pub(crate) struct CtrlError {
     pub(crate) errno: i32,
     /// The cause in words.
     pub(crate) message: String,
-    /// Reason of a rejection by the connection manager's peer.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Reason of a reject by the connection manager of the peer.
     pub(crate) reject_reason: Option<u32>,
-    /// NVMe/RDMA status of that rejection.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// NVMe/RDMA status in the private data of the reject.
     pub(crate) cm_status: Option<u16>,
-    /// NVMe status of a command.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Status field of the failed command.
     pub(crate) nvme_status: Option<u16>,
-    /// Queue that failed.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The queue that failed.
     pub(crate) qid: Option<u16>,
-    /// Milliseconds until a discovery that is followed goes on, if it does.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Milliseconds until a persistent discovery connects again.
     pub(crate) next_attempt: Option<u32>,
-}
-
-impl CtrlError {
-    /// Reads the kernel's nest of attributes.
-    pub(crate) fn read(attributes: &Attributes) -> Result<Self, Malformed> {
-        let stage = Stage(attributes.require("stage", attributes.u32(attribute::STAGE)?)?);
-        let errno = attributes.require("errno", attributes.s32(attribute::ERRNO)?)?;
-        let message = match attributes.string(attribute::MESSAGE)? {
-            Some(text) if !text.is_empty() => text,
-            _ => format!("{stage} failed: {}", strerror(errno)),
-        };
-        Ok(Self {
-            stage,
-            errno,
-            message,
-            reject_reason: attributes.u32(attribute::REJECT_REASON)?,
-            cm_status: attributes.u16(attribute::CM_STATUS)?,
-            nvme_status: attributes.u16(attribute::NVME_STATUS)?,
-            qid: attributes.u16(attribute::QID)?,
-            next_attempt: None,
-        })
-    }
 }
 
 impl From<CtrlError> for Error {
@@ -236,12 +177,6 @@ impl From<CtrlError> for Error {
             message: ctrl_error.message.clone(),
             ctrl_error: Some(Box::new(ctrl_error)),
         }
-    }
-}
-
-impl From<Malformed> for Error {
-    fn from(malformed: Malformed) -> Self {
-        Self::failed(malformed.to_string())
     }
 }
 

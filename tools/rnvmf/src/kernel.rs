@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The operations and events of the netlink family, as verbs use them.
+//! The operations and notifications of the netlink family, as a trait that tests mock.
 
 use crate::error::Error;
 use crate::model::controller::Controller;
@@ -11,42 +11,44 @@ use crate::model::options::{ConnectArgs, NewController, PersistentArgs, Settings
 use crate::model::stats::QueueStats;
 use std::time::Instant;
 
-/// The operations of the family and its events.
+/// Operations and notifications of the family. A number identifies a controller or a discovery.
 pub(crate) trait Kernel {
-    /// Starts to connect.
+    /// Starts to connect a controller. Events report the end.
     fn connect(&mut self, args: &ConnectArgs) -> Result<NewController, Error>;
-    /// Starts to disconnect; the status is `NotFound` where the controller is gone already.
+    /// Starts to disconnect a controller. The error status is `NotFound` if there is no such
+    /// controller.
     fn disconnect(&mut self, id: u32) -> Result<(), Error>;
-    /// Starts to reset. On return the state is no longer live, and the controller has no error.
+    /// Starts to reset a controller. On return its state is no longer live, and its error is reset.
     fn reset(&mut self, id: u32) -> Result<(), Error>;
-    /// Starts a scan of the namespaces and returns its number. On return the controller has no
-    /// error.
+    /// Starts a namespace scan and returns its number. On return the error of the controller is
+    /// reset.
     fn rescan(&mut self, id: u32) -> Result<u32, Error>;
-    /// Changes settings.
+    /// Changes settings of a controller.
     fn set(&mut self, id: u32, settings: &Settings) -> Result<(), Error>;
-    /// Reads a controller; `None` if there is none with this number.
+    /// Reads a controller; `None` if there is no such controller.
     fn controller(&mut self, id: u32) -> Result<Option<Controller>, Error>;
-    /// Reads all controllers, in the order of their names.
+    /// Reads all controllers, sorted by name.
     fn controllers(&mut self) -> Result<Vec<Controller>, Error>;
     /// Reads the namespaces of all controllers.
     fn namespaces(&mut self) -> Result<Vec<Namespace>, Error>;
-    /// Starts a discovery, and returns its number. A persistent one goes on until it is cancelled.
+    /// Starts a discovery and returns its number. A persistent discovery lasts until it is
+    /// cancelled.
     fn discover(
         &mut self,
         target: &Target,
         persistent: Option<PersistentArgs>,
     ) -> Result<u32, Error>;
-    /// Reads the log of a discovery; `None` while there is none yet.
+    /// Reads the log of a discovery; `None` while the discovery is under way.
     fn discovery_log(&mut self, id: u32) -> Result<Option<DiscoveryLog>, Error>;
     /// Cancels a discovery.
     fn cancel_discovery(&mut self, id: u32);
-    /// Reads the statistics of the queues of one controller, or of all.
+    /// Reads the statistics of the queues of one controller, or of all controllers.
     fn stats(&mut self, id: Option<u32>) -> Result<Vec<QueueStats>, Error>;
-    /// Switches the measurement of command latency.
+    /// Starts or stops measuring command latency.
     fn set_latency(&mut self, id: u32, switch: Switch) -> Result<(), Error>;
-    /// Starts to queue events and stop signals for `wait`.
+    /// Subscribes to events and stop signals, which are queued for `wait`.
     fn subscribe(&mut self) -> Result<(), Error>;
-    /// Waits for an event or a stop signal, until the deadline if there is one.
+    /// Waits for an event, a stop signal or the deadline.
     fn wait(&mut self, deadline: Option<Instant>) -> Result<WaitResult, Error>;
 }
 

@@ -14,7 +14,6 @@ mod host;
 mod kernel;
 mod model;
 mod netlink;
-mod nlattr;
 mod output;
 mod render;
 mod signal;
@@ -35,7 +34,7 @@ fn main() -> ExitCode {
     let Err(error) = verb::run(verb, format) else {
         return ExitCode::SUCCESS;
     };
-    let Some(signal) = signal::STOP.get() else {
+    let Some(signal) = signal::last() else {
         return error.report(format);
     };
     let status = error.stopped_by(signal).report(format);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the kernel module reports and what it is asked for, as data.
+//! The objects that the kernel reports, and the arguments of requests.
 
 pub(crate) mod controller;
 pub(crate) mod discovery;

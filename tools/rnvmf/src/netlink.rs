@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Netlink: sockets, requests and messages, and the client of the generic netlink family `rnvmf`.
+//! The client of the generic netlink family `rnvmf`.
+//!
+//! The crates `netlink-sys` and `netlink-packet-core` provide sockets and the format of messages.
 
 mod client;
+mod codec;
 mod family;
 mod listener;
 mod message;
-mod nl_error;
-mod request;
+mod rejection;
 mod socket;
 
 pub(crate) use client::Client;

@@ -41,7 +41,6 @@ pub(crate) struct Finding {
     /// What was found and, if it is a fault, its effect.
     pub(crate) message: String,
     /// A shell command that fixes it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) fix: Option<String>,
 }
 

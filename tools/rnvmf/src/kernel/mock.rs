@@ -5,7 +5,7 @@ use crate::error::Status;
 use crate::model::event::{Change, Event};
 use std::collections::VecDeque;
 
-/// Answers what a test prepared, and records the requests.
+/// Returns prepared results and records the requests.
 #[derive(Default)]
 pub(crate) struct MockKernel {
     pub(crate) connect_replies: VecDeque<Result<NewController, Error>>,
@@ -28,7 +28,7 @@ pub(crate) struct MockKernel {
 }
 
 impl MockKernel {
-    /// Queue an event of a controller.
+    /// Queues an event of a controller.
     pub(crate) fn push_event(&mut self, change: Change, controller: Controller) {
         let event = Event::Controller(change, Box::new(controller));
         self.wait_results.push_back(WaitResult::Event(event));
@@ -44,7 +44,7 @@ impl Kernel for MockKernel {
         self.connect_requests.push(args.clone());
         self.connect_replies
             .pop_front()
-            .expect("no connect was foreseen")
+            .expect("no result is prepared")
     }
 
     fn disconnect(&mut self, id: u32) -> Result<(), Error> {
@@ -60,14 +60,17 @@ impl Kernel for MockKernel {
     }
 
     fn reset(&mut self, id: u32) -> Result<(), Error> {
-        assert!(!self.subscribed, "an older event may be taken for the end");
+        assert!(
+            !self.subscribed,
+            "an earlier event may be mistaken for the end"
+        );
         self.resets.push(id);
         Ok(())
     }
 
     fn rescan(&mut self, _id: u32) -> Result<u32, Error> {
-        assert!(self.subscribed, "its end may be missed");
-        self.rescans.pop_front().expect("no rescan was foreseen")
+        assert!(self.subscribed, "the event of its end may be missed");
+        self.rescans.pop_front().expect("no result is prepared")
     }
 
     fn set(&mut self, id: u32, settings: &Settings) -> Result<(), Error> {
@@ -92,7 +95,7 @@ impl Kernel for MockKernel {
         target: &Target,
         persistent: Option<PersistentArgs>,
     ) -> Result<u32, Error> {
-        assert!(self.subscribed, "its end may be missed");
+        assert!(self.subscribed, "the event of its end may be missed");
         if let Some(error) = self.rejections.pop_front() {
             return Err(error);
         }
@@ -104,7 +107,7 @@ impl Kernel for MockKernel {
     fn discovery_log(&mut self, _id: u32) -> Result<Option<DiscoveryLog>, Error> {
         self.discovery_logs
             .pop_front()
-            .expect("no log was foreseen")
+            .expect("no result is prepared")
     }
 
     fn cancel_discovery(&mut self, id: u32) {
@@ -129,6 +132,9 @@ impl Kernel for MockKernel {
 
     fn wait(&mut self, _deadline: Option<Instant>) -> Result<WaitResult, Error> {
         assert!(self.subscribed);
-        Ok(self.wait_results.pop_front().expect("no more was foreseen"))
+        Ok(self
+            .wait_results
+            .pop_front()
+            .expect("no result is prepared"))
     }
 }

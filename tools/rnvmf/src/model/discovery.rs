@@ -1,91 +1,69 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The log of a discovery controller, as the kernel reports it.
+//! Discovery logs.
 
 use crate::address::Endpoint;
-use crate::error::CtrlError;
-use crate::error::Error;
-use crate::nlattr::{Attributes, Malformed};
-use crate::uapi::{discovery as attribute, DISCOVERY_ENTRY_LEN};
+use crate::error::{CtrlError, Error};
+use crate::output::named;
 use nvme_proto::format::discovery::Entry;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The log of a discovery controller. The names in JSON are nvme-cli's.
+/// The log of a discovery controller. Its names in JSON are those of nvme-cli.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct DiscoveryLog {
-    /// Changes with the log.
+    /// Generation Counter: changes when the log changes.
     pub(crate) genctr: u64,
-    /// How many entries there are, of which the kernel reads no more than the first.
+    /// Number of Records. `entries` may be fewer: the kernel reads at most `DISCOVERY_ENTRIES_MAX`.
     pub(crate) numrec: u64,
-    /// The entries that were read.
+    /// The entries.
     #[serde(rename = "records")]
     pub(crate) entries: Vec<LogEntry>,
 }
 
-impl DiscoveryLog {
-    /// Reads a log without its entries; `None` while the discovery is under way.
-    pub(crate) fn read(from: &Attributes) -> Result<Option<Self>, Error> {
-        if let Some(nest) = from.nest(attribute::ERROR)? {
-            return Err(CtrlError {
-                next_attempt: from.u32(attribute::NEXT_ATTEMPT)?,
-                ..CtrlError::read(&nest)?
-            }
-            .into());
+/// A reply or a notification about a discovery.
+#[derive(Debug, Deserialize)]
+pub(crate) struct DiscoveryReply {
+    /// Number of the discovery.
+    pub(crate) discovery_id: u32,
+    generation: Option<u64>,
+    nr_entries: Option<u64>,
+    error: Option<CtrlError>,
+    next_attempt: Option<u32>,
+}
+
+impl DiscoveryReply {
+    /// Returns the log without its entries; `None` while the discovery is under way.
+    pub(crate) fn log(self) -> Result<Option<DiscoveryLog>, Error> {
+        if let Some(error) = self.error {
+            let next_attempt = self.next_attempt;
+            return Err(Error::from(CtrlError {
+                next_attempt,
+                ..error
+            }));
         }
-        let Some(genctr) = from.uint(attribute::GENERATION)? else {
-            return Ok(None);
-        };
-        let numrec = from.uint(attribute::NR_ENTRIES)?;
-        Ok(Some(Self {
+        let log = self.generation.zip(self.nr_entries);
+        Ok(log.map(|(genctr, numrec)| DiscoveryLog {
             genctr,
-            numrec: from.require("nr-entries", numrec)?,
+            numrec,
             entries: Vec::new(),
         }))
     }
 }
 
-/// An entry of a discovery log: a path to a subsystem.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct LogEntry {
-    /// Type of the transport.
-    pub(crate) trtype: TrType,
-    /// Family of the address.
-    pub(crate) adrfam: AdrFam,
-    /// Type of the subsystem.
-    pub(crate) subtype: SubType,
-    /// What the transport must or may do.
-    pub(crate) treq: Treq,
-    /// Number of the target's port.
-    pub(crate) portid: u16,
-    /// Port at the address.
-    pub(crate) trsvcid: String,
-    /// NVMe Qualified Name of the subsystem.
-    pub(crate) subnqn: String,
-    /// The address.
-    pub(crate) traddr: String,
-    /// What else there is to say.
-    pub(crate) eflags: EFlags,
-    /// Protocol of RDMA.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) rdma_prtype: Option<PrType>,
-    /// Type of the queue pairs of RDMA.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) rdma_qptype: Option<QpType>,
-    /// How connections of RDMA are managed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) rdma_cms: Option<Cms>,
-    /// Key of the partition of RDMA.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) rdma_pkey: Option<u16>,
+/// An entry of a log in a reply: the bytes of the target, in hexadecimal.
+#[derive(Deserialize)]
+struct EntryReply {
+    entry: String,
 }
 
-impl LogEntry {
-    /// Reads a message of the dump.
-    pub(crate) fn read(from: &Attributes) -> Result<Self, Malformed> {
-        let bytes = from.array::<DISCOVERY_ENTRY_LEN>(attribute::ENTRY)?;
-        let bytes = from.require("entry", bytes)?;
-        let entry = Entry::parse(&bytes).map_err(|_| Malformed::Value(attribute::ENTRY))?;
+impl TryFrom<EntryReply> for LogEntry {
+    type Error = String;
+
+    fn try_from(EntryReply { entry: digits }: EntryReply) -> Result<Self, String> {
+        let byte = |at| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
+        let bytes: Vec<u8> = (0..digits.len()).step_by(2).filter_map(byte).collect();
+        let entry = Entry::parse(&bytes).map_err(|why| format!("discovery log entry: {why}"))?;
         Ok(Self {
             trtype: TrType(entry.trtype),
             adrfam: AdrFam(entry.adrfam),
@@ -102,8 +80,42 @@ impl LogEntry {
             rdma_pkey: entry.tsas.map(|tsas| tsas.pkey),
         })
     }
+}
 
-    /// Whether both are the same path to the same subsystem, whatever their other fields are.
+/// An entry of a discovery log: a subsystem and how to reach it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(try_from = "EntryReply")]
+pub(crate) struct LogEntry {
+    /// Transport Type.
+    pub(crate) trtype: TrType,
+    /// Address Family.
+    pub(crate) adrfam: AdrFam,
+    /// Subsystem Type.
+    pub(crate) subtype: SubType,
+    /// Transport Requirements.
+    pub(crate) treq: Treq,
+    /// Port ID: the number of the port of the target.
+    pub(crate) portid: u16,
+    /// Transport Service Identifier; a port for IP addresses.
+    pub(crate) trsvcid: String,
+    /// NVMe Qualified Name of the subsystem.
+    pub(crate) subnqn: String,
+    /// Transport Address.
+    pub(crate) traddr: String,
+    /// Entry Flags.
+    pub(crate) eflags: EFlags,
+    /// RDMA Provider Type.
+    pub(crate) rdma_prtype: Option<PrType>,
+    /// RDMA QP Service Type.
+    pub(crate) rdma_qptype: Option<QpType>,
+    /// RDMA Connection Management Service.
+    pub(crate) rdma_cms: Option<Cms>,
+    /// RDMA Partition Key.
+    pub(crate) rdma_pkey: Option<u16>,
+}
+
+impl LogEntry {
+    /// Whether both entries name the same subsystem at the same address.
     pub(crate) fn same_path(&self, other: &Self) -> bool {
         self.subtype == other.subtype
             && self.trtype == other.trtype
@@ -113,13 +125,13 @@ impl LogEntry {
             && self.subnqn == other.subnqn
     }
 
-    /// Where it leads to.
+    /// Returns the address and the service.
     pub(crate) fn endpoint(&self) -> EntryAddr<'_> {
         EntryAddr(self)
     }
 }
 
-/// The address of an entry, which need not be one of IP.
+/// The address and the service of an entry, which need not be an IP address and a port.
 pub(crate) struct EntryAddr<'a>(&'a LogEntry);
 
 impl fmt::Display for EntryAddr<'_> {
@@ -135,112 +147,69 @@ impl fmt::Display for EntryAddr<'_> {
     }
 }
 
-/// Defines numbers of the NVMe-oF specification, with nvme-cli's names for them.
-macro_rules! named {
-    ($($(#[$doc:meta])* $kind:ident($raw:ty) = $word:literal { $($value:literal => $name:literal,)* })*) => {
-        $(
-            $(#[$doc])*
-            #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-            pub(crate) struct $kind(pub(crate) $raw);
-
-            impl fmt::Display for $kind {
-                fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                    match self.0 {
-                        $($value => f.write_str($name),)*
-                        other => write!(f, concat!($word, "-{}"), other),
-                    }
-                }
-            }
-
-            impl Serialize for $kind {
-                fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                    serializer.collect_str(self)
-                }
-            }
-        )*
-    };
-}
-
+// Names are those of nvme-cli.
 named! {
-    /// Type of a transport.
-    TrType(u8) = "trtype" {
-        1 => "rdma",
-        2 => "fc",
-        3 => "tcp",
-        254 => "loop",
-    }
-    /// Family of an address.
-    AdrFam(u8) = "adrfam" {
-        0 => "pci",
-        1 => "ipv4",
-        2 => "ipv6",
-        3 => "infiniband",
-        4 => "fibre-channel",
-    }
-    /// Type of a subsystem.
-    SubType(u8) = "subtype" {
+    /// Transport type.
+    TrType(u8) = "trtype" [1 => "rdma", 2 => "fc", 3 => "tcp", 254 => "loop",];
+    /// Address family.
+    AdrFam(u8) = "adrfam" [
+        0 => "pci", 1 => "ipv4", 2 => "ipv6", 3 => "infiniband", 4 => "fibre-channel",
+    ];
+    /// Subsystem type.
+    SubType(u8) = "subtype" [
         1 => "discovery subsystem referral",
         2 => "nvme subsystem",
         3 => "current discovery subsystem",
-    }
-    /// What a transport must or may do.
-    Treq(u8) = "treq" {
+    ];
+    /// Transport requirements.
+    Treq(u8) = "treq" [
         0 => "not specified",
         1 => "required",
         2 => "not required",
         4 => "not specified, sq flow control disable supported",
         5 => "required, sq flow control disable supported",
         6 => "not required, sq flow control disable supported",
-    }
-    /// What else there is to say of an entry.
-    EFlags(u16) = "eflags" {
+    ];
+    /// Entry flags.
+    EFlags(u16) = "eflags" [
         0 => "none",
         1 => "duplicate discovery information",
         2 => "explicit discovery connections",
         3 => "explicit discovery connections, duplicate discovery information",
-    }
-    /// Protocol of RDMA.
-    PrType(u8) = "prtype" {
-        1 => "not specified",
-        2 => "infiniband",
-        3 => "roce",
-        4 => "roce-v2",
-        5 => "iwarp",
-    }
-    /// Type of queue pairs.
-    QpType(u8) = "qptype" {
-        1 => "connected",
-        2 => "datagram",
-    }
-    /// How connections are managed.
-    Cms(u8) = "cms" {
-        1 => "rdma-cm",
-    }
+    ];
+    /// RDMA provider type.
+    PrType(u8) = "prtype" [
+        1 => "not specified", 2 => "infiniband", 3 => "roce", 4 => "roce-v2", 5 => "iwarp",
+    ];
+    /// RDMA QP service type.
+    QpType(u8) = "qptype" [1 => "connected", 2 => "datagram",];
+    /// RDMA connection management service.
+    Cms(u8) = "cms" [1 => "rdma-cm",];
 }
 
 impl TrType {
-    /// The only one that is connected here.
+    /// The transport that this program connects.
     pub(crate) const RDMA: Self = Self(1);
 }
 
 impl AdrFam {
-    /// Whether addresses are those of IP.
+    /// Whether the addresses are IP addresses.
     pub(crate) fn is_ip(self) -> bool {
         matches!(self.0, 1 | 2)
     }
 }
 
 impl SubType {
-    /// Another discovery controller.
+    /// A referral to another discovery controller.
     pub(crate) const REFERRAL: Self = Self(1);
-    /// A subsystem with disks.
+    /// An NVM subsystem, which has namespaces.
     pub(crate) const NVM: Self = Self(2);
     /// The discovery controller that has the log.
     pub(crate) const CURRENT: Self = Self(3);
 }
 
 impl EFlags {
-    /// Whether the log of the referral is the same as this one.
+    /// Whether the log of the referral has the same entries as this log.
     pub(crate) fn is_duplicate(self) -> bool {
         self.0 & 1 != 0
     }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the program asks the kernel module for: connect, discovery and set options.
+//! Arguments of requests. Where an option is `None`, the kernel uses its default or keeps the value.
 
 use crate::address::Endpoint;
 use crate::uapi::LOSS_TMO_NEVER;
 use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
-/// The subsystem of a target, and how it is reached; an option that is absent is left to the
-/// kernel.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// A subsystem, and how to reach it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub(crate) struct Target {
     /// Numeric address of the target.
     pub(crate) traddr: String,
@@ -18,107 +19,110 @@ pub(crate) struct Target {
     pub(crate) subsysnqn: String,
     /// NVMe Qualified Name of the host.
     pub(crate) hostnqn: String,
-    /// Identifier of the host.
-    pub(crate) hostid: [u8; 16],
-    /// Numeric address to connect from.
+    /// Host identifier.
+    pub(crate) hostid: Uuid,
+    /// Numeric source address.
     pub(crate) host_traddr: Option<String>,
-    /// Milliseconds that connecting may take.
+    /// Time limit of a connect attempt, in milliseconds.
     pub(crate) connect_timeout: u32,
     /// Type of service.
     pub(crate) tos: Option<u8>,
 }
 
 impl Target {
-    /// Returns its address and port.
+    /// Returns the address and the port.
     pub(crate) fn endpoint(&self) -> Endpoint {
         Endpoint::new(&self.traddr, self.trsvcid)
     }
 }
 
-/// What a connect asks for; an option that is absent is left to the kernel.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Arguments of a connect.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct ConnectArgs {
     /// The subsystem.
+    #[serde(flatten)]
     pub(crate) target: Target,
-    /// Number of I/O queues.
+    /// Number of I/O queues for all commands, or for reads if there are queues for writes.
     pub(crate) nr_io_queues: Option<u32>,
     /// Number of I/O queues for writes only.
     pub(crate) nr_write_queues: Option<u32>,
-    /// Number of I/O queues for polled requests.
+    /// Number of I/O queues for polled requests only.
     pub(crate) nr_poll_queues: Option<u32>,
     /// Entries of each I/O queue.
     pub(crate) queue_size: Option<u32>,
-    /// Keep-alive timeout in seconds.
+    /// Keep-alive timeout in seconds; 0 disables keep-alive.
     pub(crate) keep_alive_tmo: Option<u32>,
-    /// Disable SQ flow control.
+    /// Whether to disable SQ flow control.
     pub(crate) disable_sqflow: bool,
     /// What to do when the connection is lost.
+    #[serde(flatten)]
     pub(crate) reconnect: ReconnectOptions,
-    /// Connect even where the same controller exists.
+    /// Whether to connect even if a controller of the same target and host exists.
     pub(crate) duplicate_connect: bool,
 }
 
-/// What a controller does when its connection is lost; an option that is absent is as it was, or
-/// left to the kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a controller does when its connection is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct ReconnectOptions {
-    /// Longest pause between attempts to connect again, in seconds.
+    /// Longest pause between reconnect attempts, in seconds.
     pub(crate) reconnect_delay: Option<u32>,
-    /// Seconds after a loss that attempts go on for.
+    /// Seconds after which reconnecting is given up.
     pub(crate) ctrl_loss_tmo: Option<u32>,
-    /// Seconds after a loss that I/O waits.
+    /// Seconds after which I/O fails.
     pub(crate) fast_io_fail_tmo: Option<u32>,
 }
 
 impl ReconnectOptions {
-    /// What of it has no effect, where `now` is what is left as it is: when no more attempts are
-    /// made I/O fails in any case.
-    pub(crate) fn ineffective(&self, now: &Self) -> Option<String> {
+    /// Returns a warning if a limit has no effect beside the `current` options: I/O fails when
+    /// reconnecting is given up, so it cannot wait longer.
+    pub(crate) fn ineffective(&self, current: &Self) -> Option<String> {
         self.ctrl_loss_tmo.or(self.fast_io_fail_tmo)?;
-        let attempts = self.ctrl_loss_tmo.or(now.ctrl_loss_tmo)?;
-        let wait = self.fast_io_fail_tmo.or(now.fast_io_fail_tmo)?;
-        // No end is the highest number.
-        (attempts < wait && wait != LOSS_TMO_NEVER).then(|| {
+        let reconnect = self.ctrl_loss_tmo.or(current.ctrl_loss_tmo)?;
+        let wait = self.fast_io_fail_tmo.or(current.fast_io_fail_tmo)?;
+        // LOSS_TMO_NEVER is the largest number.
+        (reconnect < wait && wait != LOSS_TMO_NEVER).then(|| {
             format!(
-                "a --fast_io_fail_tmo of {wait} s has no effect, as --ctrl-loss-tmo is {attempts} s"
+                "a --fast_io_fail_tmo of {wait} s has no effect, as --ctrl-loss-tmo is {reconnect} s"
             )
         })
     }
 }
 
-/// What can be changed of a controller; what is absent stays as it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Settings of a controller to change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Settings {
     /// What to do when the connection is lost.
+    #[serde(flatten)]
     pub(crate) reconnect: ReconnectOptions,
-    /// Milliseconds that an attempt to connect may take.
+    /// Time limit of a connect attempt, in milliseconds.
     pub(crate) connect_timeout: Option<u32>,
 }
 
-/// Options of a persistent discovery; an option that is absent is left to the kernel.
+/// Options of a persistent discovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PersistentArgs {
-    /// Keep-alive timeout in seconds.
+    /// Keep-alive timeout in seconds; 0 disables keep-alive.
     pub(crate) keep_alive_tmo: Option<u32>,
-    /// Longest pause between attempts to connect, in seconds.
+    /// Longest pause between reconnect attempts, in seconds.
     pub(crate) reconnect_delay: Option<u32>,
 }
 
-/// A controller that a connect made.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A controller that a connect created.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) struct NewController {
     /// Its number.
+    #[serde(rename = "ctrl_id")]
     pub(crate) id: u32,
     /// Its name.
     pub(crate) name: String,
 }
 
-/// Whether something is measured.
+/// Whether to measure command latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Switch {
-    /// Measure from now on.
+    /// Start measuring.
     On,
-    /// Measure no more.
+    /// Stop measuring.
     Off,
 }
 

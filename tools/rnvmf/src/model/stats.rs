@@ -1,40 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the queues of controllers have done, as the kernel counts it.
+//! Statistics of the queues of controllers.
 
 use crate::model::controller::Controller;
-use crate::nlattr::{Attributes, Malformed};
-use crate::uapi::{latency_bucket, stats as attribute};
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize};
 
-/// Defines the numbers, each with the attribute that it is in.
+/// Defines the counters.
 macro_rules! counters {
-    ($($(#[$doc:meta])* $field:ident: $attribute:ident, $name:literal;)*) => {
-        /// The numbers of a queue, or of several together.
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+    ($($(#[$doc:meta])* $field:ident,)*) => {
+        /// The counters of a queue, or the sums of those of several queues.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
         pub(crate) struct Counters {
             $($(#[$doc])* pub(crate) $field: u64,)*
         }
 
         impl Counters {
-            /// Read the attributes of a reply.
-            fn read(from: &Attributes) -> Result<Self, Malformed> {
-                Ok(Self {
-                    $($field: from.require($name, from.uint(attribute::$attribute)?)?,)*
-                })
-            }
-
-            /// Both together.
-            pub(crate) fn plus(self, other: Self) -> Self {
+            /// Combines each counter with that of `other`.
+            fn zip(self, other: Self, combine: fn(u64, u64) -> u64) -> Self {
                 Self {
-                    $($field: self.$field.wrapping_add(other.$field),)*
-                }
-            }
-
-            /// What came to it since then; nothing if that was of another controller.
-            pub(crate) fn since(self, before: Self) -> Self {
-                Self {
-                    $($field: self.$field.saturating_sub(before.$field),)*
+                    $($field: combine(self.$field, other.$field),)*
                 }
             }
         }
@@ -43,85 +27,98 @@ macro_rules! counters {
 
 counters! {
     /// Read commands.
-    reads: READS, "reads";
+    reads,
     /// Write commands.
-    writes: WRITES, "writes";
+    writes,
     /// Flush commands.
-    flushes: FLUSHES, "flushes";
-    /// Commands of other kinds.
-    others: OTHERS, "others";
-    /// Bytes that were read.
-    read_bytes: READ_BYTES, "read-bytes";
-    /// Bytes that were written.
-    written_bytes: WRITTEN_BYTES, "written-bytes";
-    /// Commands that were answered with an error.
-    errors: ERRORS, "errors";
-    /// Requests that were sent again.
-    retries: RETRIES, "retries";
-    /// Commands with data in their capsule.
-    in_capsule: IN_CAPSULE, "in-capsule";
-    /// Commands with a key for their data.
-    registrations: REGISTRATIONS, "registrations";
-    /// Keys that the target invalidated.
-    remote_invalidations: REMOTE_INVALIDATIONS, "remote-invalidations";
-    /// Keys that the host invalidated.
-    local_invalidations: LOCAL_INVALIDATIONS, "local-invalidations";
-    /// Calls that posted.
-    doorbells: DOORBELLS, "doorbells";
-    /// What they posted.
-    work_requests: WORK_REQUESTS, "work-requests";
-    /// Completions.
-    completions: COMPLETIONS, "completions";
-    /// Polls that found some.
-    polls: POLLS, "polls";
+    flushes,
+    /// Other commands.
+    others,
+    /// Bytes read.
+    read_bytes,
+    /// Bytes written.
+    written_bytes,
+    /// Commands that completed with an error.
+    errors,
+    /// Requests that were retried.
+    retries,
+    /// Commands with in-capsule data.
+    in_capsule,
+    /// Commands with registered memory.
+    registrations,
+    /// Remote keys that the target invalidated.
+    remote_invalidations,
+    /// Remote keys that the host invalidated.
+    local_invalidations,
+    /// Calls that posted send work requests.
+    doorbells,
+    /// Send work requests.
+    work_requests,
+    /// Completions of work requests.
+    completions,
+    /// Polls of the completion queue that found completions.
+    polls,
 }
 
-/// Commands that took between the limit of the bucket before and that of this one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// The number of commands whose latency is below a limit, and not below that of the bucket before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct Bucket {
     /// The limit in nanoseconds; the last bucket has none.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) below: Option<u64>,
-    /// How many there are.
+    /// Number of commands.
     pub(crate) count: u64,
 }
 
-/// How many commands took how long, shortest first; no bucket is empty.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+/// Latencies of the commands that were measured.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+pub(crate) struct Latency {
+    /// Whether latency is being measured.
+    #[serde(rename(deserialize = "latency"), deserialize_with = "is_one")]
+    pub(crate) measured: bool,
+    /// Latencies of reads.
+    #[serde(default)]
+    pub(crate) read_latency: Histogram,
+    /// Latencies of writes.
+    #[serde(default)]
+    pub(crate) write_latency: Histogram,
+}
+
+fn is_one<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
+    Ok(u8::deserialize(from)? == 1)
+}
+
+impl Latency {
+    /// Returns both histograms merged with those of another queue.
+    fn plus(self, other: &Self) -> Self {
+        Self {
+            measured: self.measured || other.measured,
+            read_latency: self.read_latency.plus(&other.read_latency),
+            write_latency: self.write_latency.plus(&other.write_latency),
+        }
+    }
+}
+
+/// A latency histogram: its buckets that are not empty, lowest limit first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct Histogram(pub(crate) Vec<Bucket>);
 
 impl Histogram {
-    /// Read the buckets of a reply.
-    fn read(from: &Attributes, id: u16) -> Result<Self, Malformed> {
-        let nests = from.nests(id)?;
-        let bucket = |nest: &Attributes| {
-            Ok(Bucket {
-                below: nest.uint(latency_bucket::BELOW)?,
-                count: nest.require("count", nest.uint(latency_bucket::COUNT)?)?,
-            })
-        };
-        let mut buckets = nests.iter().map(bucket).collect::<Result<Vec<_>, _>>()?;
-        buckets.sort_by_key(|each| each.below.unwrap_or(u64::MAX));
-        Ok(Self(buckets))
-    }
-
-    /// How many commands there are.
+    /// Returns the number of commands.
     pub(crate) fn total(&self) -> u64 {
         self.0.iter().map(|each| each.count).sum()
     }
 
-    /// The bucket in which so many of a thousand have ended; none of nothing.
+    /// Returns the bucket of a percentile, given in thousandths; `None` if there are no commands.
     pub(crate) fn percentile(&self, thousandths: u64) -> Option<Bucket> {
-        // Of the last one that counts.
         let rank = (u128::from(self.total()) * u128::from(thousandths)).div_ceil(1000);
-        let mut ended = 0;
+        let mut passed = 0;
         self.0.iter().copied().find(|each| {
-            ended += u128::from(each.count);
-            ended >= rank.max(1)
+            passed += u128::from(each.count);
+            passed >= rank.max(1)
         })
     }
 
-    /// Both together.
+    /// Returns the histogram of the commands of both.
     fn plus(&self, other: &Self) -> Self {
         let mut buckets = self.0.clone();
         for each in &other.0 {
@@ -135,122 +132,70 @@ impl Histogram {
     }
 }
 
-/// The times that commands took, while they were measured.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct Latency {
-    /// They are being measured.
-    pub(crate) measured: bool,
-    /// Of reads.
-    pub(crate) read_latency: Histogram,
-    /// Of writes.
-    pub(crate) write_latency: Histogram,
-}
-
-impl Latency {
-    fn read(from: &Attributes) -> Result<Self, Malformed> {
-        Ok(Self {
-            measured: from.u8(attribute::LATENCY)?.is_some_and(|on| on != 0),
-            read_latency: Histogram::read(from, attribute::READ_LATENCY)?,
-            write_latency: Histogram::read(from, attribute::WRITE_LATENCY)?,
-        })
-    }
-
-    /// Both together.
-    fn plus(self, other: &Self) -> Self {
-        Self {
-            measured: self.measured || other.measured,
-            read_latency: self.read_latency.plus(&other.read_latency),
-            write_latency: self.write_latency.plus(&other.write_latency),
-        }
-    }
-}
-
-/// What a queue has done.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// Statistics of a queue.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct QueueStats {
     /// Number of its controller.
-    #[serde(skip)]
+    #[serde(rename = "ctrl_id", skip_serializing)]
     pub(crate) controller_id: u32,
-    /// Its number.
+    /// Queue identifier.
     pub(crate) qid: u16,
-    /// The numbers.
+    /// The counters.
     #[serde(flatten)]
     pub(crate) counters: Counters,
-    /// How long it took.
+    /// The latencies.
     #[serde(flatten)]
     pub(crate) latency: Latency,
 }
 
-impl QueueStats {
-    /// Read the attributes of a reply.
-    pub(crate) fn read(from: &Attributes) -> Result<Self, Malformed> {
-        Ok(Self {
-            controller_id: from.require("ctrl-id", from.u32(attribute::CTRL_ID)?)?,
-            qid: from.require("qid", from.u16(attribute::QID)?)?,
-            counters: Counters::read(from)?,
-            latency: Latency::read(from)?,
-        })
-    }
-}
-
-/// What the queues of a controller have done.
+/// Statistics of a controller.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct CtrlStats {
     /// Name of the controller.
     pub(crate) device: String,
-    /// Its number.
+    /// Number of the controller.
     pub(crate) id: u32,
-    /// All queues together.
+    /// The counters of all queues.
     #[serde(flatten)]
     pub(crate) counters: Counters,
-    /// How long it took.
+    /// The latencies of all queues.
     #[serde(flatten)]
     pub(crate) latency: Latency,
-    /// Each queue.
+    /// The statistics of each queue.
     pub(crate) queues: Vec<QueueStats>,
 }
 
 impl CtrlStats {
-    /// What is known of a controller.
+    /// Sums up the statistics of the queues of a controller.
     pub(crate) fn of(controller: &Controller, queues: &[QueueStats]) -> Self {
-        let queues: Vec<QueueStats> = queues
-            .iter()
-            .filter(|each| each.controller_id == controller.id)
-            .cloned()
-            .collect();
+        let own = |each: &&QueueStats| each.controller_id == controller.id;
+        let queues: Vec<QueueStats> = queues.iter().filter(own).cloned().collect();
         let counters = queues.iter().map(|each| each.counters);
         let latencies = queues.iter().map(|each| &each.latency);
         Self {
             device: controller.device.clone(),
             id: controller.id,
-            counters: counters.fold(Counters::default(), Counters::plus),
+            counters: counters.fold(Counters::default(), |sum, each| {
+                sum.zip(each, u64::wrapping_add)
+            }),
             latency: latencies.fold(Latency::default(), Latency::plus),
             queues,
         }
     }
 
-    /// What came to it since then.
+    /// Returns the statistics with the counters reduced to their increase since `before`, but with
+    /// the same latencies.
     pub(crate) fn since(&self, before: &[Self]) -> Self {
-        let before = before.iter().find(|each| each.id == self.id);
-        let queue = |qid| {
-            let queues = before.into_iter().flat_map(|each| &each.queues);
-            let mut same = queues.filter(|each| each.qid == qid);
-            same.next()
-                .map_or(Counters::default(), |each| each.counters)
-        };
-        Self {
-            device: self.device.clone(),
-            id: self.id,
-            latency: self.latency.clone(),
-            counters: (self.counters)
-                .since(before.map_or(Counters::default(), |each| each.counters)),
-            queues: (self.queues.iter())
-                .map(|each| QueueStats {
-                    counters: each.counters.since(queue(each.qid)),
-                    ..each.clone()
-                })
-                .collect(),
+        let mut stats = self.clone();
+        if let Some(before) = before.iter().find(|each| each.id == self.id) {
+            stats.counters = stats.counters.zip(before.counters, u64::saturating_sub);
+            for queue in &mut stats.queues {
+                if let Some(before) = before.queues.iter().find(|each| each.qid == queue.qid) {
+                    queue.counters = queue.counters.zip(before.counters, u64::saturating_sub);
+                }
+            }
         }
+        stats
     }
 }
 

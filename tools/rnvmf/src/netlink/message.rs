@@ -1,125 +1,96 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Messages from the kernel.
+//! Messages.
 
-use crate::nlattr::{align, Attributes, Malformed};
+use super::codec::encode;
+use crate::error::Error;
+use crate::uapi::{self, VERSION};
+use netlink_packet_core::{
+    DecodeError, Emitable, NetlinkDeserializable, NetlinkHeader, NetlinkMessage, NlaBuffer,
+};
+use serde::Serialize;
 
-/// Size of `struct nlmsghdr`, in bytes.
-pub(super) const NETLINK_HEADER: usize = 16;
+/// An encoded request.
+pub(super) struct Request {
+    spec: &'static uapi::Request,
+    bytes: Vec<u8>,
+}
 
-/// Size of `struct genlmsghdr`, in bytes.
-pub(super) const GENERIC_HEADER: usize = 4;
+impl Request {
+    /// Encodes a request with `args`, an object as in [`codec`](super::codec). Sets the length in
+    /// the header.
+    pub(super) fn new(
+        spec: &'static uapi::Request,
+        mut header: NetlinkHeader,
+        args: &impl Serialize,
+    ) -> Result<Self, Error> {
+        let args = serde_json::to_value(args);
+        let attributes = args.and_then(|args| encode(&args, spec.attributes));
+        let attributes = attributes.map_err(|error| Error::failed(error.to_string()))?;
+        let mut bytes = vec![0; header.buffer_len()];
+        // struct genlmsghdr
+        bytes.extend([spec.command, VERSION, 0, 0]);
+        bytes.extend(attributes);
+        header.length = bytes.len() as u32;
+        header.emit(&mut bytes);
+        Ok(Self { spec, bytes })
+    }
 
-/// A message.
+    /// Returns the message.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Returns the name of an attribute of this request.
+    pub(super) fn attribute_name(&self, id: u16) -> Option<&'static str> {
+        let attribute = self.spec.attributes.iter().find(|each| each.id == id)?;
+        Some(attribute.name)
+    }
+
+    /// Returns the name of the attribute at an offset of the message.
+    pub(super) fn attribute_at(&self, offset: usize) -> Option<&'static str> {
+        let attribute = NlaBuffer::new_checked(self.bytes.get(offset..)?).ok()?;
+        self.attribute_name(attribute.kind())
+    }
+}
+
+/// A reply or a notification.
+#[derive(Debug)]
 pub(super) struct Message {
-    /// Its type; that of a generic netlink message is the number of its family.
-    pub(super) kind: u16,
-    /// Number of the request that it answers.
-    pub(super) sequence: u32,
-    /// What follows the header.
-    pub(super) body: MessageBody,
+    /// The message type, which is the number of a family.
+    pub(super) family: u16,
+    /// The command.
+    pub(super) command: u8,
+    /// The attributes, encoded.
+    pub(super) attributes: Vec<u8>,
 }
 
-/// What follows the header of a message.
-pub(super) enum MessageBody {
-    /// A reply or an event.
-    Payload(Payload),
-    /// The end of an answer: `NLMSG_ERROR` or `NLMSG_DONE`.
-    Ack(Ack),
-    /// A control message that needs no action.
-    Ignored,
+impl NetlinkDeserializable for Message {
+    type Error = DecodeError;
+
+    fn deserialize(header: &NetlinkHeader, payload: &[u8]) -> Result<Self, DecodeError> {
+        // struct genlmsghdr: command, version, reserved
+        let [command, _, _, _, attributes @ ..] = payload else {
+            return Err("no generic netlink header".into());
+        };
+        Ok(Self {
+            family: header.message_type,
+            command: *command,
+            attributes: attributes.to_vec(),
+        })
+    }
 }
 
-/// A reply or an event.
-pub(crate) struct Payload {
-    /// The header of its family.
-    pub(crate) header: Vec<u8>,
-    /// Its attributes.
-    pub(crate) attributes: Attributes,
-}
-
-/// How a request ended.
-pub(super) struct Ack {
-    /// Zero, or an error number, which is negative.
-    pub(super) error: i32,
-    /// The extended acknowledgement.
-    pub(super) extack: Attributes,
-}
-
-/// Splits a datagram into messages, whose family header has `header_len` bytes.
-pub(super) fn split(mut bytes: &[u8], header_len: usize) -> Result<Vec<Message>, Malformed> {
+/// Splits a datagram into its messages.
+pub(super) fn split(mut bytes: &[u8]) -> Result<Vec<NetlinkMessage<Message>>, Error> {
     let mut messages = Vec::new();
     while !bytes.is_empty() {
-        let length = u32_at(bytes, 0)? as usize;
-        if length < NETLINK_HEADER {
-            return Err(Malformed::Message);
-        }
-        let message = bytes.get(..length).ok_or(Malformed::Message)?;
-        messages.push(read(message, header_len)?);
-        bytes = bytes.get(align(length)..).unwrap_or_default();
+        let message = NetlinkMessage::<Message>::deserialize(bytes).map_err(Error::malformed)?;
+        let aligned = (message.header.length as usize).next_multiple_of(4);
+        bytes = bytes.get(aligned..).unwrap_or_default();
+        messages.push(message);
     }
     Ok(messages)
-}
-
-/// A message, as long as its header says.
-fn read(bytes: &[u8], header_len: usize) -> Result<Message, Malformed> {
-    let kind = u16_at(bytes, 4)?;
-    let flags = i32::from(u16_at(bytes, 6)?);
-    let payload = tail(bytes, NETLINK_HEADER)?;
-    let body = match i32::from(kind) {
-        libc::NLMSG_ERROR => MessageBody::Ack(ack(payload, flags, echo_len(payload, flags)?)?),
-        libc::NLMSG_DONE => MessageBody::Ack(ack(payload, flags, 0)?),
-        kind if kind < libc::NLMSG_MIN_TYPE => MessageBody::Ignored,
-        _ => MessageBody::Payload(Payload {
-            attributes: Attributes::parse(tail(payload, header_len)?)?,
-            header: payload.get(..header_len).unwrap_or_default().to_vec(),
-        }),
-    };
-    Ok(Message {
-        kind,
-        sequence: u32_at(bytes, 8)?,
-        body,
-    })
-}
-
-/// Returns how many bytes of the request an error message repeats.
-fn echo_len(payload: &[u8], flags: i32) -> Result<usize, Malformed> {
-    if flags & libc::NLM_F_CAPPED != 0 {
-        return Ok(NETLINK_HEADER);
-    }
-    Ok(align(u32_at(payload, 4)? as usize))
-}
-
-/// An error number, `skip` bytes, and an extended acknowledgement if the flags say so.
-fn ack(payload: &[u8], flags: i32, skip: usize) -> Result<Ack, Malformed> {
-    let extack = match flags & libc::NLM_F_ACK_TLVS {
-        0 => &[],
-        _ => tail(payload, 4 + skip)?,
-    };
-    Ok(Ack {
-        error: i32::from_ne_bytes(u32_at(payload, 0)?.to_ne_bytes()),
-        extack: Attributes::parse(extack)?,
-    })
-}
-
-fn tail(bytes: &[u8], start: usize) -> Result<&[u8], Malformed> {
-    bytes.get(start..).ok_or(Malformed::Message)
-}
-
-fn u16_at(bytes: &[u8], at: usize) -> Result<u16, Malformed> {
-    let chunk = tail(bytes, at)?.first_chunk();
-    chunk
-        .copied()
-        .map(u16::from_ne_bytes)
-        .ok_or(Malformed::Message)
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Result<u32, Malformed> {
-    let chunk = tail(bytes, at)?.first_chunk();
-    chunk
-        .copied()
-        .map(u32::from_ne_bytes)
-        .ok_or(Malformed::Message)
 }
 
 #[cfg(test)]

@@ -1,153 +1,125 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A netlink socket: sends requests, receives whole messages.
+//! Sockets: send requests and collect their replies.
 
-use super::message::{split, Ack, Message, MessageBody, Payload};
-use super::nl_error::NlError;
-use super::request::Request;
+use super::codec::decode;
+use super::message::{split, Message, Request};
+use super::rejection::rejection;
 use crate::error::Error;
+use crate::uapi;
+use netlink_packet_core::{
+    DoneMessage, ErrorMessage, NetlinkHeader, NetlinkMessage, NetlinkPayload, NLM_F_ACK,
+    NLM_F_DUMP, NLM_F_REQUEST,
+};
+use netlink_sys::protocols::NETLINK_GENERIC;
+use serde::de::DeserializeOwned;
+use serde::Serialize;
+use serde_json::Value;
 use std::io;
-use std::ops::ControlFlow;
 
-/// The largest datagram that the kernel makes for a dump.
-const BUFFER_SIZE: usize = 32 * 1024;
-
-/// How a request failed.
-pub(crate) enum RequestError {
-    /// The kernel rejected it.
-    Rejected(NlError),
-    /// It was not sent, or its answer was not received or not understood.
-    Other(Error),
+/// Opens a socket of a netlink protocol, with extended acknowledgements.
+pub(super) fn open(protocol: isize) -> Result<netlink_sys::Socket, Error> {
+    let open = || -> io::Result<netlink_sys::Socket> {
+        let mut socket = netlink_sys::Socket::new(protocol)?;
+        socket.bind_auto()?;
+        socket.set_ext_ack(true)?;
+        Ok(socket)
+    };
+    open().map_err(|error| Error::from(error).context("netlink socket"))
 }
 
-impl From<Error> for RequestError {
-    fn from(error: Error) -> Self {
-        Self::Other(error)
-    }
-}
-
-impl From<RequestError> for Error {
-    fn from(error: RequestError) -> Self {
-        match error {
-            RequestError::Rejected(nl_error) => nl_error.into(),
-            RequestError::Other(error) => error,
-        }
-    }
-}
-
-/// How receiving failed.
-pub(super) enum ReceiveError {
-    /// The socket's error. `ENOBUFS` means that the kernel dropped messages.
-    Socket(io::Error),
-    /// A datagram does not keep to netlink's format.
-    Malformed(Error),
-}
-
-impl From<ReceiveError> for Error {
-    fn from(error: ReceiveError) -> Self {
-        match error {
-            ReceiveError::Socket(error) => error.into(),
-            ReceiveError::Malformed(error) => error,
-        }
-    }
-}
-
-/// A socket.
-pub(crate) struct Socket {
+/// A socket for requests to a generic netlink family.
+pub(super) struct Socket {
     inner: netlink_sys::Socket,
-    buffer: Vec<u8>,
+    family: u16,
     sequence: u32,
 }
 
 impl Socket {
-    /// Opens a socket of a netlink protocol, with extended acknowledgements.
-    pub(crate) fn open(protocol: isize) -> Result<Self, Error> {
-        let open = || -> io::Result<netlink_sys::Socket> {
-            let mut socket = netlink_sys::Socket::new(protocol)?;
-            socket.bind_auto()?;
-            socket.set_ext_ack(true)?;
-            Ok(socket)
-        };
+    /// Opens a socket.
+    pub(super) fn open(family: u16) -> Result<Self, Error> {
         Ok(Self {
-            inner: open().map_err(|error| Error::from(error).context("netlink socket"))?,
-            buffer: Vec::with_capacity(BUFFER_SIZE),
+            inner: open(NETLINK_GENERIC)?,
+            family,
             sequence: 0,
         })
     }
 
-    /// Joins a multicast group.
-    pub(super) fn add_membership(&mut self, group: u32) -> Result<(), Error> {
-        let joined = self.inner.add_membership(group);
-        joined.map_err(|error| Error::from(error).context("netlink multicast group"))
+    /// Sends a do request and returns its reply, or `()` if the operation has no reply.
+    pub(super) fn request<T: DeserializeOwned>(
+        &mut self,
+        spec: &'static uapi::Request,
+        args: &impl Serialize,
+    ) -> Result<T, Error> {
+        match self.exchange(spec, NLM_F_ACK, args)?.first() {
+            Some(reply) => decode(reply, spec.set),
+            None => serde_json::from_value(Value::Null).map_err(Error::malformed),
+        }
     }
 
-    /// Sends a request with this message type and returns all of its replies.
-    pub(crate) fn request(
+    /// Sends a dump request and returns its replies.
+    pub(super) fn dump<T: DeserializeOwned>(
         &mut self,
-        kind: u16,
-        request: &Request,
-    ) -> Result<Vec<Payload>, RequestError> {
+        spec: &'static uapi::Request,
+        args: &impl Serialize,
+    ) -> Result<Vec<T>, Error> {
+        let replies = self.exchange(spec, NLM_F_DUMP, args)?;
+        replies
+            .iter()
+            .map(|reply| decode(reply, spec.set))
+            .collect()
+    }
+
+    /// Sends a request and returns the encoded attributes of each reply.
+    pub(super) fn exchange(
+        &mut self,
+        spec: &'static uapi::Request,
+        flags: u16,
+        args: &impl Serialize,
+    ) -> Result<Vec<Vec<u8>>, Error> {
         self.sequence = self.sequence.wrapping_add(1);
-        self.send(&request.message(kind, self.sequence))?;
+        let mut header = NetlinkHeader::default();
+        header.message_type = self.family;
+        header.flags = NLM_F_REQUEST | flags;
+        header.sequence_number = self.sequence;
+        let request = Request::new(spec, header, args)?;
+        self.inner.send(request.bytes(), 0)?;
         let mut replies = Vec::new();
         loop {
-            for message in self.receive(request.header_len()).map_err(Error::from)? {
-                if message.sequence == self.sequence
-                    && add_reply(message, request, &mut replies)?.is_break()
-                {
+            let (datagram, _) = self.inner.recv_from_full()?;
+            for message in split(&datagram)? {
+                let ours = message.header.sequence_number == self.sequence;
+                if ours && add_reply(message, &request, &mut replies)? {
                     return Ok(replies);
                 }
             }
         }
     }
-
-    fn send(&self, message: &[u8]) -> Result<(), Error> {
-        self.inner.send(message, 0)?;
-        Ok(())
-    }
-
-    /// Waits for a datagram and returns its messages, whose family header has `header_len` bytes.
-    pub(super) fn receive(&mut self, header_len: usize) -> Result<Vec<Message>, ReceiveError> {
-        self.read(header_len, 0)
-    }
-
-    /// Does not wait: the error is `EAGAIN` if there is no datagram.
-    pub(super) fn receive_now(&mut self, header_len: usize) -> Result<Vec<Message>, ReceiveError> {
-        self.read(header_len, libc::MSG_DONTWAIT)
-    }
-
-    fn read(&mut self, header_len: usize, flags: i32) -> Result<Vec<Message>, ReceiveError> {
-        let length = loop {
-            self.buffer.clear();
-            match self.inner.recv(&mut self.buffer, libc::MSG_TRUNC | flags) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                other => break other.map_err(ReceiveError::Socket)?,
-            }
-        };
-        let Some(bytes) = self.buffer.get(..length) else {
-            let error = Error::failed("the kernel sent a message that is too long");
-            return Err(ReceiveError::Malformed(error));
-        };
-        split(bytes, header_len).map_err(|error| ReceiveError::Malformed(error.into()))
-    }
 }
 
-/// Adds a message to the replies; breaks at the last one.
+/// Adds a message to the replies. Returns true for the last message, and the error of a rejected
+/// request.
 fn add_reply(
-    message: Message,
+    message: NetlinkMessage<Message>,
     request: &Request,
-    replies: &mut Vec<Payload>,
-) -> Result<ControlFlow<()>, RequestError> {
-    match message.body {
-        MessageBody::Payload(payload) => replies.push(payload),
-        MessageBody::Ack(Ack { error: 0, .. }) => return Ok(ControlFlow::Break(())),
-        MessageBody::Ack(ack) => {
-            let nl_error = NlError::read(&ack, request).map_err(Error::from)?;
-            return Err(RequestError::Rejected(nl_error));
+    replies: &mut Vec<Vec<u8>>,
+) -> Result<bool, Error> {
+    match message.payload {
+        NetlinkPayload::InnerMessage(reply) => replies.push(reply.attributes),
+        NetlinkPayload::Error(ErrorMessage { code: None, .. })
+        | NetlinkPayload::Done(DoneMessage { code: 0, .. }) => return Ok(true),
+        NetlinkPayload::Error(error) => {
+            // The kernel repeats the request before the extended acknowledgement.
+            let extack = error.header.get(request.bytes().len()..);
+            let extack = extack.unwrap_or_default();
+            return Err(rejection(error.raw_code(), extack, request));
         }
-        MessageBody::Ignored => (),
+        NetlinkPayload::Done(done) => {
+            return Err(rejection(done.code, &done.extended_ack, request))
+        }
+        _ => (),
     }
-    Ok(ControlFlow::Continue(()))
+    Ok(false)
 }
 
 #[cfg(test)]

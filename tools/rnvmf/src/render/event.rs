@@ -28,9 +28,7 @@ pub(crate) enum MonitorLine<'a> {
 #[derive(Serialize)]
 struct Document<'a> {
     event: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     controller: Option<&'a Controller>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     namespace: Option<&'a Namespace>,
 }
 

@@ -15,7 +15,6 @@ struct Disk<'a> {
     #[serde(flatten)]
     namespace: &'a Namespace,
     /// Absent if the controller was removed after the namespaces were read.
-    #[serde(skip_serializing_if = "Option::is_none")]
     controller: Option<&'a Controller>,
 }
 

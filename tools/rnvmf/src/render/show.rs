@@ -43,7 +43,7 @@ pub(crate) fn detail(controller: &Controller, namespaces: &[Namespace]) -> Strin
         ("address", Some(c.endpoint().to_string())),
         ("host address", c.host_traddr.clone()),
         ("host NQN", c.hostnqn.clone()),
-        ("host id", c.hostid.clone()),
+        ("host id", c.hostid.map(|id| id.to_string())),
         ("controller id", text(c.cntlid)),
         ("RDMA device", c.rdma_device.clone()),
         ("I/O queues", queues(c)),

@@ -40,7 +40,7 @@ pub(super) fn target(subsystem: &SubsystemArgs<'_>, env: &SystemEnv) -> Result<T
         trsvcid: fabrics.trsvcid,
         subsysnqn: subsystem.nqn.to_owned(),
         hostnqn: host.nqn,
-        hostid: host.id.into_bytes(),
+        hostid: host.id,
         host_traddr: fabrics.host_traddr.as_ref().map(Address::to_string),
         connect_timeout: fabrics.timeout * 1000,
         tos: fabrics.tos,

@@ -15,7 +15,6 @@ use crate::output::{json_line, Format};
 use crate::uapi::CtrlState;
 use serde::Serialize;
 use std::time::Instant;
-use uuid::Uuid;
 
 /// What a connect does if the same controller exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -241,7 +240,6 @@ pub(super) fn find_existing(
     mut controllers: Vec<Controller>,
 ) -> Option<Controller> {
     let wanted = &args.target;
-    let hostid = Uuid::from_bytes(wanted.hostid).to_string();
     let parse = |text: &String| text.parse::<Address>().ok();
     let addresses =
         |target: &String, host: &Option<String>| [parse(target), host.as_ref().and_then(parse)];
@@ -256,7 +254,7 @@ pub(super) fn find_existing(
             && each.trsvcid == wanted.trsvcid
             && ours.iter().zip(&addresses_of(each)).all(may_equal)
             && (each.hostnqn.as_ref()).is_none_or(|nqn| *nqn == wanted.hostnqn)
-            && each.hostid.as_ref().is_none_or(|id| *id == hostid)
+            && each.hostid.is_none_or(|id| id == wanted.hostid)
     });
     match controllers
         .iter()

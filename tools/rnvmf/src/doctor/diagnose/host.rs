@@ -29,9 +29,9 @@ pub(super) fn diagnose(snapshot: &Snapshot) -> Vec<Finding> {
 /// Reports a controller that has exactly one of host NQN and host identifier: the kernel rejects a
 /// connect beside it.
 fn conflict(host: &HostInfo, controller: &Controller) -> Option<Finding> {
-    let (nqn, id) = (controller.hostnqn.as_ref()?, controller.hostid.as_ref()?);
-    let (common, option, other) = match (*nqn == host.nqn, *id == host.id) {
-        (true, false) => ("NQN with another identifier", "-I", id),
+    let (nqn, id) = (controller.hostnqn.as_ref()?, controller.hostid?.to_string());
+    let (common, option, other) = match (*nqn == host.nqn, id == host.id) {
+        (true, false) => ("NQN with another identifier", "-I", &id),
         (false, true) => ("identifier with another NQN", "-q", nqn),
         _ => return None,
     };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
 use super::*;
-use crate::nlattr::tests::{attributes, bytes, nest, number, text};
+use serde_json::{from_value, json};
 
-/// A live controller, everything known.
+/// A live controller with all attributes.
 pub(crate) fn live() -> Controller {
     Controller {
         device: "rnvmf0".into(),
@@ -15,7 +15,7 @@ pub(crate) fn live() -> Controller {
         subsysnqn: "nqn.2014-08.org.example:disk".into(),
         host_traddr: Some("10.0.0.1".into()),
         hostnqn: Some("nqn.2014-08.org.example:host".into()),
-        hostid: Some("00112233-4455-6677-8899-aabbccddeeff".into()),
+        hostid: "00112233-4455-6677-8899-aabbccddeeff".parse().ok(),
         cntlid: Some(1),
         rdma_device: Some("rxe0".into()),
         nr_io_queues: Some(2),
@@ -46,7 +46,7 @@ pub(crate) fn live() -> Controller {
     }
 }
 
-/// The same while it connects.
+/// The same controller while it connects.
 pub(crate) fn connecting() -> Controller {
     Controller {
         state: State(CtrlState::Connecting as u32),
@@ -71,7 +71,7 @@ pub(crate) fn connecting() -> Controller {
     }
 }
 
-/// The same with namespaces that have no disk, one of which has no name.
+/// The same controller with namespaces without disks, one of which the kernel does not name.
 pub(crate) fn rejecting() -> Controller {
     let rejection = |nsid, reason: &str| NsRejection {
         nsid,
@@ -87,7 +87,7 @@ pub(crate) fn rejecting() -> Controller {
     }
 }
 
-/// The same after a loss.
+/// The same controller after a connection loss.
 pub(crate) fn recovering() -> Controller {
     Controller {
         state: State(CtrlState::Connecting as u32),
@@ -101,90 +101,75 @@ pub(crate) fn recovering() -> Controller {
 
 #[test]
 fn reads_everything() {
-    let message = attributes(vec![
-        number(attribute::CTRL_ID, 0u32),
-        text(attribute::NAME, "rnvmf0"),
-        number(attribute::STATE, 2u32),
-        text(attribute::TRADDR, "10.0.0.9"),
-        number(attribute::TRSVCID, 4420u16),
-        text(attribute::HOST_TRADDR, "10.0.0.1"),
-        text(attribute::SUBSYSNQN, "nqn.2014-08.org.example:disk"),
-        text(attribute::HOSTNQN, "nqn.2014-08.org.example:host"),
-        bytes(
-            attribute::HOSTID,
-            &std::array::from_fn::<u8, 16, _>(|i| i as u8 * 0x11),
-        ),
-        number(attribute::NR_IO_QUEUES, 2u32),
-        number(attribute::NR_WRITE_QUEUES, 1u32),
-        number(attribute::NR_POLL_QUEUES, 0u32),
-        number(attribute::QUEUE_SIZE, 128u32),
-        number(attribute::KEEP_ALIVE_TMO, 5u32),
-        number(attribute::CONNECT_TIMEOUT, 10_000u32),
-        number(attribute::RECONNECT_DELAY, 10u32),
-        number(attribute::CTRL_LOSS_TMO, 600u32),
-        number(attribute::FAST_IO_FAIL_TMO, LOSS_TMO_NEVER),
-        number(attribute::TOS, 0u8),
-        number(attribute::CNTLID, 1u16),
-        text(attribute::RDMA_DEVICE, "rxe0"),
-        text(attribute::MODEL, "Linux"),
-        text(attribute::SERIAL, "0123456789"),
-        text(attribute::FIRMWARE, "7.3.4"),
-        number(attribute::NR_NAMESPACES, 1u32),
-        number(attribute::NR_NO_DISK, 0u32),
-        number(attribute::MAX_TRANSFER, 1_048_576u32),
-        number(attribute::INLINE_SIZE, 16_384u32),
-        number(attribute::SCAN, 3u32),
-        number(attribute::NR_RESETS, 2u32),
-        number(attribute::NR_RECONNECTS, 1u32),
-        number(1000, 1u32),
-    ]);
-    assert_eq!(Controller::read(&message).unwrap(), live());
+    let message = json!({
+        "ctrl_id": 0,
+        "name": "rnvmf0",
+        "state": 2,
+        "traddr": "10.0.0.9",
+        "trsvcid": 4420,
+        "host_traddr": "10.0.0.1",
+        "subsysnqn": "nqn.2014-08.org.example:disk",
+        "hostnqn": "nqn.2014-08.org.example:host",
+        "hostid": "00112233445566778899aabbccddeeff",
+        "nr_io_queues": 2,
+        "nr_write_queues": 1,
+        "nr_poll_queues": 0,
+        "queue_size": 128,
+        "keep_alive_tmo": 5,
+        "connect_timeout": 10_000,
+        "reconnect_delay": 10,
+        "ctrl_loss_tmo": 600,
+        "fast_io_fail_tmo": LOSS_TMO_NEVER,
+        "tos": 0,
+        "cntlid": 1,
+        "rdma_device": "rxe0",
+        "model": "Linux",
+        "serial": "0123456789",
+        "firmware": "7.3.4",
+        "nr_namespaces": 1,
+        "nr_no_disk": 0,
+        "max_transfer": 1_048_576,
+        "inline_size": 16_384,
+        "scan": 3,
+        "nr_resets": 2,
+        "nr_reconnects": 1,
+    });
+    assert_eq!(from_value::<Controller>(message).unwrap(), live());
 }
 
 #[test]
 fn reads_a_nested_error() {
-    let message = attributes(vec![
-        number(attribute::CTRL_ID, 3u32),
-        text(attribute::NAME, "rnvmf3"),
-        number(attribute::STATE, 5u32),
-        text(attribute::TRADDR, "fe80::1%eth0"),
-        number(attribute::TRSVCID, 4421u16),
-        text(attribute::SUBSYSNQN, "nqn.x"),
-        nest(
-            attribute::ERROR,
-            vec![
-                number(crate::uapi::error::STAGE, 0u32),
-                number(crate::uapi::error::ERRNO, 110i32),
-                text(crate::uapi::error::MESSAGE, "no answer"),
-            ],
-        ),
-    ]);
-    let controller = Controller::read(&message).unwrap();
+    let message = json!({
+        "ctrl_id": 3,
+        "name": "rnvmf3",
+        "state": 5,
+        "traddr": "fe80::1%eth0",
+        "trsvcid": 4421,
+        "subsysnqn": "nqn.x",
+        "error": {"stage": 0, "errno": 110, "message": "no answer"},
+    });
+    let controller: Controller = from_value(message).unwrap();
     assert_eq!(controller.state.known(), Some(CtrlState::Dead));
     assert_eq!(controller.endpoint().to_string(), "[fe80::1%eth0]:4421");
     assert_eq!(controller.error.unwrap().message, "no answer");
 }
 
 #[test]
-fn reads_refusals() {
-    let refused = |nsid: u32, reason: &str| {
-        nest(
-            attribute::NO_DISK,
-            vec![number(refusal::NSID, nsid), text(refusal::REASON, reason)],
-        )
-    };
-    let message = attributes(vec![
-        number(attribute::CTRL_ID, 0u32),
-        text(attribute::NAME, "rnvmf0"),
-        number(attribute::STATE, 2u32),
-        text(attribute::TRADDR, "10.0.0.9"),
-        number(attribute::TRSVCID, 4420u16),
-        text(attribute::SUBSYSNQN, "nqn.x"),
-        number(attribute::NR_NO_DISK, 3u32),
-        refused(7, "not attached to the controller"),
-        refused(2, "8 bytes of metadata per block are not supported"),
-    ]);
-    let controller = Controller::read(&message).unwrap();
+fn reads_rejections() {
+    let message = json!({
+        "ctrl_id": 0,
+        "name": "rnvmf0",
+        "state": 2,
+        "traddr": "10.0.0.9",
+        "trsvcid": 4420,
+        "subsysnqn": "nqn.x",
+        "nr_no_disk": 3,
+        "no_disk": [
+            {"nsid": 7, "reason": "not attached to the controller"},
+            {"nsid": 2, "reason": "8 bytes of metadata per block are not supported"},
+        ],
+    });
+    let controller: Controller = from_value(message).unwrap();
     assert_eq!(controller.rejection_lines(), rejecting().rejection_lines());
     assert_eq!(
         controller.rejection_lines(),
@@ -217,10 +202,7 @@ fn a_newer_state_has_a_number() {
 }
 
 #[test]
-fn what_is_left_out_is_named() {
-    let message = attributes(vec![text(attribute::NAME, "rnvmf0")]);
-    assert_eq!(
-        Controller::read(&message).unwrap_err().to_string(),
-        "the kernel left out the attribute ctrl-id"
-    );
+fn a_missing_attribute_is_named() {
+    let error = from_value::<Controller>(json!({"name": "rnvmf0"})).unwrap_err();
+    assert_eq!(error.to_string(), "missing field `ctrl_id`");
 }

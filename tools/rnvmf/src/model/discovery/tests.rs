@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
 use super::*;
-use crate::nlattr::tests::{attributes, bytes, nest, number, text};
-use crate::uapi::error;
+use serde_json::{from_value, json, Value};
 
-/// An NVM subsystem at an address of RDMA.
+/// Returns the entry of an NVM subsystem at an RDMA address.
 pub(crate) fn subsystem(subnqn: &str, traddr: &str) -> LogEntry {
     LogEntry {
         trtype: TrType::RDMA,
@@ -23,7 +22,7 @@ pub(crate) fn subsystem(subnqn: &str, traddr: &str) -> LogEntry {
     }
 }
 
-/// A log with these entries.
+/// Returns a log with these entries.
 pub(crate) fn log(entries: Vec<LogEntry>) -> DiscoveryLog {
     DiscoveryLog {
         genctr: 5,
@@ -32,8 +31,8 @@ pub(crate) fn log(entries: Vec<LogEntry>) -> DiscoveryLog {
     }
 }
 
-/// A message of the dump: the entry of [`subsystem`] as the target sends it, with `changes`.
-fn message(changes: &[(usize, &[u8])]) -> Attributes {
+/// Returns a reply: the entry of [`subsystem`] as the target sends it, with `changes`.
+fn message(changes: &[(usize, &[u8])]) -> Value {
     let mut entry = [0; Entry::SIZE];
     let fields: [(usize, &[u8]); 7] = [
         (0, &[1, 1, 2, 4, 1, 0]),
@@ -47,14 +46,14 @@ fn message(changes: &[(usize, &[u8])]) -> Attributes {
     for (at, field) in fields.iter().chain(changes) {
         entry[*at..at + field.len()].copy_from_slice(field);
     }
-    attributes(vec![bytes(attribute::ENTRY, &entry)])
+    json!({"entry": entry.map(|byte| format!("{byte:02x}")).concat()})
 }
 
 #[test]
 fn reads_an_entry() {
-    let entry = LogEntry::read(&message(&[])).unwrap();
+    let entry: LogEntry = from_value(message(&[])).unwrap();
     assert_eq!(entry, subsystem("nqn.x", "10.0.0.9"));
-    let tcp = LogEntry::read(&message(&[(0, &[3])])).unwrap();
+    let tcp: LogEntry = from_value(message(&[(0, &[3])])).unwrap();
     assert_eq!(
         (tcp.trtype, tcp.rdma_prtype, tcp.rdma_pkey),
         (TrType(3), None, None)
@@ -63,7 +62,6 @@ fn reads_an_entry() {
 
 #[test]
 fn invalid_entries_are_refused() {
-    let invalid = Err(Malformed::Value(attribute::ENTRY));
     let cases: [(usize, &[u8]); 4] = [
         (512, b"\x1b[2J"),
         (512, &[b'1'; 256]),
@@ -71,38 +69,28 @@ fn invalid_entries_are_refused() {
         (256, &[0]),
     ];
     for change in cases {
-        assert_eq!(LogEntry::read(&message(&[change])), invalid, "{change:?}");
+        let read = from_value::<LogEntry>(message(&[change]));
+        assert!(read.is_err(), "{change:?}");
     }
-    let short = attributes(vec![bytes(attribute::ENTRY, &[0; Entry::SIZE - 1])]);
-    assert_eq!(LogEntry::read(&short), invalid);
-    assert_eq!(
-        LogEntry::read(&attributes(vec![])),
-        Err(Malformed::Missing("entry"))
-    );
+    for invalid in [json!({}), json!({"entry": "0102"}), json!({"entry": "0g"})] {
+        assert!(from_value::<LogEntry>(invalid).is_err());
+    }
 }
 
 #[test]
 fn a_discovery_is_under_way_or_over_or_failed() {
-    let id = || number(attribute::DISCOVERY_ID, 3u32);
-    assert_eq!(DiscoveryLog::read(&attributes(vec![id()])).unwrap(), None);
-    let over = attributes(vec![
-        id(),
-        number(attribute::GENERATION, 5u32),
-        bytes(attribute::NR_ENTRIES, &u64::MAX.to_ne_bytes()),
-    ]);
-    let log = DiscoveryLog::read(&over).unwrap().unwrap();
-    assert_eq!((log.genctr, log.numrec), (5, u64::MAX));
-    let nest = nest(
-        attribute::ERROR,
-        vec![
-            number(error::STAGE, 13u32),
-            number(error::ERRNO, libc::ETIMEDOUT),
-            text(error::MESSAGE, "no answer"),
-        ],
-    );
-    let failed = DiscoveryLog::read(&attributes(vec![id(), nest])).unwrap_err();
+    let log = |reply| from_value::<DiscoveryReply>(reply).unwrap().log();
+    assert_eq!(log(json!({"discovery_id": 3})).unwrap(), None);
+    let over = json!({"discovery_id": 3, "generation": 5, "nr_entries": u64::MAX});
+    let over = log(over).unwrap().unwrap();
+    assert_eq!((over.genctr, over.numrec), (5, u64::MAX));
+    let error = json!({"stage": 13, "errno": libc::ETIMEDOUT, "message": "no answer"});
+    let failed = log(json!({"discovery_id": 3, "error": error})).unwrap_err();
     assert_eq!(failed.message, "no answer");
-    assert!(failed.ctrl_error.is_some());
+    assert_eq!(failed.ctrl_error.unwrap().next_attempt, None);
+    let failed = log(json!({"discovery_id": 3, "error": error, "next_attempt": 250}));
+    let ctrl_error = failed.unwrap_err().ctrl_error.unwrap();
+    assert_eq!(ctrl_error.next_attempt, Some(250));
 }
 
 #[test]

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::model::controller::tests::live;
-use crate::nlattr::tests::{attributes, bytes, nest, number};
+use serde_json::{from_value, json};
 
-/// Buckets; that of `u64::MAX` has no limit.
+/// Returns a histogram; the limit `u64::MAX` stands for none.
 pub(crate) fn histogram(buckets: &[(u64, u64)]) -> Histogram {
     let bucket = |&(below, count): &(u64, u64)| Bucket {
         below: (below != u64::MAX).then_some(below),
@@ -13,7 +13,7 @@ pub(crate) fn histogram(buckets: &[(u64, u64)]) -> Histogram {
     Histogram(buckets.iter().map(bucket).collect())
 }
 
-/// A queue that has done a little, in numbers that differ.
+/// Returns statistics of a queue, with a different number for each counter.
 pub(crate) fn queue(qid: u16) -> QueueStats {
     let n = u64::from(qid) * 100;
     QueueStats {
@@ -45,12 +45,6 @@ pub(crate) fn queue(qid: u16) -> QueueStats {
     }
 }
 
-fn bucket(id: u16, below: Option<u32>, count: u32) -> Vec<u8> {
-    let below = below.map(|below| number(latency_bucket::BELOW, below));
-    let count = number(latency_bucket::COUNT, count);
-    nest(id, below.into_iter().chain([count]).collect())
-}
-
 #[test]
 fn percentiles_are_of_all() {
     let times = histogram(&[(1024, 990), (2048, 9), (u64::MAX, 1)]);
@@ -75,40 +69,37 @@ fn histograms_add_up() {
 
 #[test]
 fn reads_everything() {
-    let message = attributes(vec![
-        number(attribute::CTRL_ID, 0u32),
-        number(attribute::QID, 1u16),
-        number(attribute::READS, 101u32),
-        number(attribute::WRITES, 102u32),
-        number(attribute::FLUSHES, 103u32),
-        number(attribute::OTHERS, 104u32),
-        number(attribute::READ_BYTES, 101u32 << 12),
-        bytes(attribute::WRITTEN_BYTES, &(102u64 << 40).to_ne_bytes()),
-        number(attribute::ERRORS, 105u32),
-        number(attribute::RETRIES, 106u32),
-        number(attribute::IN_CAPSULE, 107u32),
-        number(attribute::REGISTRATIONS, 108u32),
-        number(attribute::REMOTE_INVALIDATIONS, 109u32),
-        number(attribute::LOCAL_INVALIDATIONS, 110u32),
-        number(attribute::DOORBELLS, 111u32),
-        number(attribute::WORK_REQUESTS, 112u32),
-        number(attribute::COMPLETIONS, 30u32 * 113),
-        number(attribute::POLLS, 10u32 * 113),
-        number(attribute::LATENCY, 1u8),
-        bucket(attribute::READ_LATENCY, Some(98_304), 900),
-        bucket(attribute::READ_LATENCY, Some(65_536), 112),
-        bucket(attribute::READ_LATENCY, Some(131_072), 88),
-        bucket(attribute::WRITE_LATENCY, None, 1),
-    ]);
-    assert_eq!(QueueStats::read(&message).unwrap(), queue(1));
-    let message = attributes(vec![
-        number(attribute::CTRL_ID, 0u32),
-        number(attribute::QID, 1u16),
-    ]);
-    assert_eq!(
-        QueueStats::read(&message).unwrap_err().to_string(),
-        "the kernel left out the attribute reads"
-    );
+    let message = json!({
+        "ctrl_id": 0,
+        "name": "rnvmf0",
+        "qid": 1,
+        "reads": 101,
+        "writes": 102,
+        "flushes": 103,
+        "others": 104,
+        "read_bytes": 101 << 12,
+        "written_bytes": 102u64 << 40,
+        "errors": 105,
+        "retries": 106,
+        "in_capsule": 107,
+        "registrations": 108,
+        "remote_invalidations": 109,
+        "local_invalidations": 110,
+        "doorbells": 111,
+        "work_requests": 112,
+        "completions": 30 * 113,
+        "polls": 10 * 113,
+        "latency": 1,
+        "read_latency": [
+            {"below": 65_536, "count": 112},
+            {"below": 98_304, "count": 900},
+            {"below": 131_072, "count": 88},
+        ],
+        "write_latency": [{"count": 1}],
+    });
+    assert_eq!(from_value::<QueueStats>(message).unwrap(), queue(1));
+    let error = from_value::<QueueStats>(json!({"ctrl_id": 0, "qid": 1})).unwrap_err();
+    assert_eq!(error.to_string(), "missing field `reads`");
 }
 
 #[test]
@@ -128,7 +119,7 @@ fn what_came_to_it() {
     let before = CtrlStats::of(&live(), &[queue(0)]);
     let now = CtrlStats::of(&live(), &[queue(1), queue(0)]);
     let came = now.since(&[before]);
-    // The first queue was not there before.
+    // Queue 1 is new.
     assert_eq!(came.queues[0].counters, queue(1).counters);
     assert_eq!(came.queues[1].counters, Counters::default());
     assert_eq!(came.counters.reads, 101);

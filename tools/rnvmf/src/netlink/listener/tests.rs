@@ -1,99 +1,144 @@
 // SPDX-License-Identifier: GPL-2.0
 
-use super::super::message::split;
-use super::super::message::tests::{data, data_of};
-use super::super::request::Request;
+use super::super::codec::find;
+use super::super::family::GET_FAMILY;
+use super::super::message::tests::{data, data_of, nest, number, text};
+use super::super::socket::{open, Socket};
 use super::*;
 use crate::error::Status;
 use crate::model::event::DiscoveryEvent;
-use crate::nlattr::tests::{number, text};
-use crate::uapi::{discovery, Command};
-use netlink_sys::protocols::{NETLINK_GENERIC, NETLINK_USERSOCK};
+use crate::uapi::error;
+use netlink_packet_core::{parse_u32, NLM_F_ACK};
+use netlink_sys::protocols::NETLINK_USERSOCK;
 use netlink_sys::SocketAddr;
-use signal_hook::consts::SIGUSR1;
-use signal_hook::low_level::raise;
+use serde_json::json;
+use std::time::Duration;
 
-#[test]
-fn who_was_asked_to_stop_knows_by_which_signal() {
-    let signals = Signals::new([SIGUSR1]).unwrap();
-    let handle = signals.handle();
-    let (queue, received) = sync_channel(1);
-    let (last, stop) = (StopSignal::new(), AtomicBool::new(false));
-    assert_eq!(last.get(), None);
-    raise(SIGUSR1).unwrap();
-    thread::scope(|scope| {
-        scope.spawn(|| wait_for_signals(signals, &last, &stop, &queue));
-        assert!(matches!(received.recv(), Ok(QueueItem::Stop)));
-        handle.close();
-    });
-    assert_eq!(last.get(), Some(SIGUSR1));
+/// Returns the notification in a message.
+fn read(bytes: &[u8]) -> Result<Option<WaitResult>, Error> {
+    match split(bytes).unwrap().remove(0).payload {
+        NetlinkPayload::InnerMessage(message) => event(&message),
+        other => panic!("{other:?}"),
+    }
 }
 
-/// The event in a message of nlctrl.
-fn nlctrl_event(command: i32, family: &str) -> Option<Result<WaitResult, Error>> {
+/// Returns the notification in a message of nlctrl.
+fn nlctrl_event(command: i32, family: &str) -> Result<Option<WaitResult>, Error> {
     let name = text(libc::CTRL_ATTR_FAMILY_NAME as u16, family);
-    let bytes = data_of(libc::GENL_ID_CTRL, 0, command as u8, &[name]);
-    event(split(&bytes, GENERIC_HEADER).unwrap().remove(0))
+    read(&data_of(libc::GENL_ID_CTRL, 0, command as u8, &[name]))
 }
 
 #[test]
-fn the_end_of_the_family_is_the_end_of_events() {
-    let end = nlctrl_event(libc::CTRL_CMD_DELFAMILY, "rnvmf")
-        .unwrap()
-        .unwrap_err();
+fn removal_of_the_family_ends_notifications() {
+    let end = nlctrl_event(libc::CTRL_CMD_DELFAMILY, "rnvmf").unwrap_err();
     assert_eq!(end.status, Status::NoModule);
     assert_eq!(end.message, "the rnvmf module was unloaded");
-    assert!(nlctrl_event(libc::CTRL_CMD_DELFAMILY, "nl80211").is_none());
-    // A command of it may have the number of one of ours.
-    for command in 0..=u8::MAX {
-        let command = i32::from(command);
-        assert!(command == libc::CTRL_CMD_DELFAMILY || nlctrl_event(command, "rnvmf").is_none());
+    let other = nlctrl_event(libc::CTRL_CMD_DELFAMILY, "nl80211");
+    assert!(other.unwrap().is_none());
+    // Commands of nlctrl and of the family have the same numbers.
+    for command in (0..=255).filter(|&command| command != libc::CTRL_CMD_DELFAMILY) {
+        assert!(nlctrl_event(command, "rnvmf").unwrap().is_none());
     }
 }
 
 #[test]
-fn families_have_the_group_that_is_joined() {
-    let mut socket = Socket::open(NETLINK_GENERIC).unwrap();
-    let name = libc::CTRL_ATTR_FAMILY_NAME as u16;
-    let request = Request::generic(libc::CTRL_CMD_GETFAMILY as u8, 2, |_| None);
-    let replies = socket.request(NLCTRL, &request.with(name, "nlctrl"));
-    let replies = replies.map_err(Error::from).unwrap();
-    let groups = libc::CTRL_ATTR_MCAST_GROUPS as u16;
-    let groups = replies[0].attributes.nest(groups).unwrap().unwrap();
-    let group = groups.entries().unwrap().remove(0);
-    let id = group.u32(libc::CTRL_ATTR_MCAST_GRP_ID as u16);
-    assert_eq!(id, Ok(Some(NLCTRL_NOTIFY)));
+fn reads_a_namespace_event() {
+    let message = [
+        number(ns::CTRL_ID, 0),
+        number(ns::NSID, 2),
+        text(ns::NAME, "rnvmf0n2"),
+        number(ns::SIZE, 4096),
+        number(ns::BLOCK_SIZE, 4096),
+    ];
+    match read(&data(0, Command::NsDelNtf as u8, &message)).unwrap() {
+        Some(WaitResult::Event(Event::Namespace(Change::Removed, namespace))) => {
+            assert_eq!(namespace.nsid, 2);
+        }
+        other => panic!("{other:?}"),
+    }
 }
 
-// Of a protocol on which anyone may tell a group something.
+#[test]
+fn reads_the_result_of_a_discovery() {
+    let read = |more: &[Vec<u8>]| {
+        let message = [&[number(discovery::DISCOVERY_ID, 7)], more].concat();
+        match read(&data(0, Command::DiscoverNtf as u8, &message)).unwrap() {
+            Some(WaitResult::Discovery(DiscoveryEvent { id: 7, error })) => error,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(read(&[]), None);
+    let error = [
+        number(error::STAGE, 13),
+        number(error::ERRNO, libc::ENOLINK as u32),
+        text(error::MESSAGE, "connection lost"),
+    ];
+    let soon = number(discovery::NEXT_ATTEMPT, 250);
+    let failed = read(&[nest(discovery::ERROR, &error), soon]).unwrap();
+    assert_eq!(failed.message, "connection lost");
+    assert_eq!(failed.ctrl_error.unwrap().next_attempt, Some(250));
+}
+
+#[test]
+fn messages_that_are_no_known_notifications_are_ignored() {
+    for command in [Command::CtrlGet as u8, 200] {
+        assert!(read(&data(0, command, &[])).unwrap().is_none());
+    }
+}
+
+#[test]
+fn a_malformed_notification_is_an_error() {
+    for command in [Command::CtrlAddNtf, Command::NsAddNtf, Command::DiscoverNtf] {
+        let error = read(&data(0, command as u8, &[])).unwrap_err();
+        assert!(error
+            .message
+            .starts_with("the kernel sent a malformed message: "));
+    }
+}
+
+#[test]
+fn nlctrl_has_the_group_that_is_joined() {
+    let mut socket = Socket::open(NLCTRL).unwrap();
+    let name = json!({"family_name": "nlctrl"});
+    let replies = socket.exchange(&GET_FAMILY, NLM_F_ACK, &name).unwrap();
+    let groups = find(&replies[0], libc::CTRL_ATTR_MCAST_GROUPS as u16).unwrap();
+    let group = find(&groups, 1).unwrap();
+    let id = find(&group, libc::CTRL_ATTR_MCAST_GRP_ID as u16).unwrap();
+    assert_eq!(parse_u32(&id).unwrap(), NLCTRL_NOTIFY);
+}
+
+// A group of a protocol for user space, which anyone may send to.
 const GROUP: u32 = 31;
 const EVENTS: u32 = 1000;
 
 #[test]
-fn a_loss_is_told_when_all_that_is_queued_was() {
-    let mut socket = Socket::open(NETLINK_USERSOCK).unwrap();
-    socket.add_membership(GROUP).unwrap();
+fn an_overrun_is_reported_after_the_queued_notifications() {
+    let signals = StopSignals::catch().unwrap();
+    let socket = open(NETLINK_USERSOCK).unwrap();
+    let mut listener = Listener::start(socket, GROUP, signals).unwrap();
     let sender = netlink_sys::Socket::new(NETLINK_USERSOCK).unwrap();
     for id in 0..EVENTS {
         let attributes = [number(discovery::DISCOVERY_ID, id)];
         let event = data(0, Command::DiscoverNtf as u8, &attributes);
         let group = SocketAddr::new(0, 1 << (GROUP - 1));
-        // The group gets it, and the kernel, to whom it is sent too, does not listen.
+        // The group receives it; the kernel, a second receiver, does not listen.
         let refused = sender.send_to(&event, &group, 0).unwrap_err();
-        assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+        assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
     }
-    let (queue, received) = sync_channel(EVENTS as usize + 1);
-    thread::spawn(move || wait_for_events(socket, &queue));
     let mut next = 0;
     loop {
-        match received.recv().unwrap() {
-            QueueItem::Event(Ok(WaitResult::Discovery(DiscoveryEvent { id, error: None }))) => {
-                assert_eq!(id, next)
-            }
-            QueueItem::Event(Ok(WaitResult::EventsLost)) => break,
-            _ => panic!("that was not told"),
+        match listener.wait(None).unwrap() {
+            WaitResult::Discovery(DiscoveryEvent { id, error: None }) => assert_eq!(id, next),
+            WaitResult::EventsLost => break,
+            other => panic!("{other:?}"),
         }
         next += 1;
     }
     assert!(0 < next && next < EVENTS, "{next} of {EVENTS}");
+    let deadline = Instant::now() + Duration::from_millis(10);
+    assert!(matches!(
+        listener.wait(Some(deadline)),
+        Ok(WaitResult::Deadline)
+    ));
+    assert!(Instant::now() >= deadline);
 }

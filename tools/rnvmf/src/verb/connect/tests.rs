@@ -15,6 +15,7 @@ use crate::uapi::CtrlState;
 use crate::verb::attempt::find_existing;
 use crate::verb::print::tests::Printed;
 use clap::Parser;
+use uuid::Uuid;
 
 fn options(more: &[&str]) -> (Connect, Format) {
     let line = ["rnvmf", "connect", "-a", "10.0.0.9"];
@@ -183,7 +184,7 @@ fn options_reach_the_kernel() {
             trsvcid: 4421,
             subsysnqn: "nqn.2014-08.org.example:disk".into(),
             hostnqn: "nqn.2014-08.org.example:host".into(),
-            hostid: std::array::from_fn(|i| i as u8 * 0x11),
+            hostid: Uuid::from_bytes(std::array::from_fn(|i| i as u8 * 0x11)),
             host_traddr: Some("10.0.0.1".into()),
             connect_timeout: 7000,
             tos: Some(9),
@@ -484,7 +485,7 @@ fn another_controller_does_not_count() {
             ..existing()
         },
         Controller {
-            hostid: Some("00112233-4455-6677-8899-aabbccddee00".into()),
+            hostid: "00112233-4455-6677-8899-aabbccddee00".parse().ok(),
             ..existing()
         },
         Controller {

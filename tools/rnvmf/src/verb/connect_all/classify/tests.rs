@@ -3,6 +3,7 @@
 use super::*;
 use crate::model::discovery::tests::subsystem;
 use crate::model::discovery::{AdrFam, EFlags};
+use uuid::Uuid;
 
 fn discovery(traddr: &str) -> Target {
     Target {
@@ -10,7 +11,7 @@ fn discovery(traddr: &str) -> Target {
         trsvcid: 8009,
         subsysnqn: "nqn.2014-08.org.nvmexpress.discovery".into(),
         hostnqn: "nqn.h".into(),
-        hostid: [1; 16],
+        hostid: Uuid::from_bytes([1; 16]),
         host_traddr: Some("10.0.0.1".into()),
         connect_timeout: 3000,
         tos: Some(9),
