@@ -4,12 +4,9 @@
 
 use crate::address::{Address, Endpoint};
 use crate::host::{check_nqn, DISCOVERY_NQN};
-use crate::model::options::Switch;
+use crate::model::options::{range, CtrlArgs, ReconnectOptions, Switch};
 use crate::output::Format;
-use crate::uapi::{
-    CONNECT_TIMEOUT_DEFAULT, CONNECT_TIMEOUT_MAX, KEEP_ALIVE_TMO_MAX, LOSS_TMO_MAX,
-    NR_IO_QUEUES_MAX, QUEUE_SIZE_MAX, QUEUE_SIZE_MIN, RECONNECT_DELAY_MAX,
-};
+use crate::uapi::{CONNECT_TIMEOUT_DEFAULT, CONNECT_TIMEOUT_MAX};
 use clap::builder::RangedI64ValueParser;
 use clap::{value_parser, Arg, ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -236,76 +233,6 @@ pub(crate) struct FabricsArgs {
     pub(crate) timeout: u32,
 }
 
-/// Options of the I/O queues of a controller.
-#[derive(Debug, Args)]
-pub(crate) struct QueueArgs {
-    /// Number of I/O queues, 1 to 65535 [default: one for each online CPU]
-    #[arg(short = 'i', long, value_name = "N", value_parser = range(1, NR_IO_QUEUES_MAX))]
-    pub(crate) nr_io_queues: Option<u32>,
-
-    /// Number of additional queues for writes, 1 to 65535; reads use those of -i [default: none]
-    #[arg(short = 'W', long, value_name = "N", value_parser = range(1, NR_IO_QUEUES_MAX))]
-    pub(crate) nr_write_queues: Option<u32>,
-
-    /// Number of additional queues for polled I/O, as of io_uring, 1 to 65535 [default: none]
-    #[arg(short = 'P', long, value_name = "N", value_parser = range(1, NR_IO_QUEUES_MAX))]
-    pub(crate) nr_poll_queues: Option<u32>,
-
-    /// Number of entries of each I/O queue, 16 to 1024 [default: 128]
-    #[arg(short = 'Q', long, value_name = "N",
-          value_parser = range(QUEUE_SIZE_MIN, QUEUE_SIZE_MAX))]
-    pub(crate) queue_size: Option<u32>,
-
-    /// Disable SQ flow control
-    #[arg(long)]
-    pub(crate) disable_sqflow: bool,
-}
-
-/// Options of a controller.
-#[derive(Debug, Args)]
-pub(crate) struct CtrlArgs {
-    /// The I/O queues.
-    #[command(flatten)]
-    pub(crate) queues: QueueArgs,
-
-    /// Keep-alive timeout in seconds, 0 to 4294967; 0 disables keep-alive [default: 5]
-    #[arg(short = 'k', long, value_name = "SECONDS", value_parser = range(0, KEEP_ALIVE_TMO_MAX))]
-    pub(crate) keep_alive_tmo: Option<u32>,
-
-    /// Behaviour after a connection loss.
-    #[command(flatten)]
-    pub(crate) reconnect: ReconnectArgs,
-}
-
-/// Options of a controller for the time after a connection loss.
-#[derive(Debug, Args)]
-pub(crate) struct ReconnectArgs {
-    /// Longest delay between reconnect attempts in seconds, 1 to 3600 [default: 10]
-    #[arg(short = 'c', long, value_name = "SECONDS", value_parser = range(1, RECONNECT_DELAY_MAX))]
-    pub(crate) reconnect_delay: Option<u32>,
-
-    /// Seconds after a connection loss until reconnecting ends, 0 to 4294967; -1 for no limit
-    /// [default: 600]
-    #[arg(short = 'l', long, value_name = "SECONDS", allow_negative_numbers = true,
-          value_parser = loss_tmo())]
-    pub(crate) ctrl_loss_tmo: Option<i64>,
-
-    /// Seconds after a connection loss until I/O fails, 0 to 4294967; -1: when reconnecting ends
-    /// [default: -1]
-    #[arg(short = 'F', long, visible_alias = "fast_io_fail_tmo", value_name = "SECONDS",
-          allow_negative_numbers = true, value_parser = loss_tmo())]
-    pub(crate) fast_io_fail_tmo: Option<i64>,
-}
-
-fn range(min: u32, max: u32) -> RangedI64ValueParser<u32> {
-    value_parser!(u32).range(i64::from(min)..=i64::from(max))
-}
-
-/// Parses seconds after a connection loss, or -1 for no limit.
-fn loss_tmo() -> RangedI64ValueParser<i64> {
-    value_parser!(i64).range(-1..=i64::from(LOSS_TMO_MAX))
-}
-
 /// Parses seconds for a connect attempt.
 fn connect_timeout() -> RangedI64ValueParser<u32> {
     range(1, CONNECT_TIMEOUT_MAX / 1000)
@@ -441,7 +368,7 @@ pub(crate) struct Set {
 
     /// The reconnect options.
     #[command(flatten)]
-    pub(crate) reconnect: ReconnectArgs,
+    pub(crate) reconnect: ReconnectOptions,
 
     /// Time limit in seconds for a connect attempt, from the next attempt on, 1 to 600
     /// [default: 10]

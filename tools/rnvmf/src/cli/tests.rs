@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 use super::*;
+use crate::uapi::LOSS_TMO_NEVER;
 use clap::CommandFactory;
 
 fn connect(options: &[&str]) -> Result<Connect, clap::Error> {
@@ -53,13 +54,13 @@ fn nvme_cli_letters_work() {
     .unwrap();
     assert_eq!(options.fabrics.trsvcid, 4421);
     assert_eq!(options.fabrics.tos, Some(8));
-    assert_eq!(options.ctrl.queues.nr_io_queues, Some(4));
-    assert_eq!(options.ctrl.queues.nr_write_queues, Some(2));
-    assert_eq!(options.ctrl.queues.nr_poll_queues, Some(1));
-    assert_eq!(options.ctrl.queues.queue_size, Some(64));
+    assert_eq!(options.ctrl.nr_io_queues, Some(4));
+    assert_eq!(options.ctrl.nr_write_queues, Some(2));
+    assert_eq!(options.ctrl.nr_poll_queues, Some(1));
+    assert_eq!(options.ctrl.queue_size, Some(64));
     assert_eq!(options.ctrl.keep_alive_tmo, Some(30));
     assert_eq!(options.ctrl.reconnect.reconnect_delay, Some(2));
-    assert_eq!(options.ctrl.reconnect.ctrl_loss_tmo, Some(-1));
+    assert_eq!(options.ctrl.reconnect.ctrl_loss_tmo, Some(LOSS_TMO_NEVER));
     assert_eq!(options.ctrl.reconnect.fast_io_fail_tmo, Some(5));
     assert!(options.duplicate_connect);
 }
@@ -68,13 +69,7 @@ fn nvme_cli_letters_work() {
 #[test]
 fn the_letter_d_is_for_devices() {
     assert!(connect(&["-d"]).is_err());
-    assert!(
-        connect(&["--disable-sqflow"])
-            .unwrap()
-            .ctrl
-            .queues
-            .disable_sqflow
-    );
+    assert!(connect(&["--disable-sqflow"]).unwrap().ctrl.disable_sqflow);
 }
 
 #[test]
@@ -83,14 +78,12 @@ fn defaults_are_those_of_the_interface() {
     let fabrics = &options.fabrics;
     assert_eq!(u32::from(fabrics.trsvcid), crate::uapi::TRSVCID_DEFAULT);
     assert_eq!(fabrics.timeout, 10);
-    assert_eq!(options.ctrl.queues.queue_size, None);
+    assert_eq!(options.ctrl.queue_size, None);
 }
 
 #[test]
 fn help_tells_the_limits_of_the_interface() {
-    use crate::uapi::{
-        CTRL_LOSS_TMO_DEFAULT, KEEP_ALIVE_TMO_DEFAULT, QUEUE_SIZE_DEFAULT, RECONNECT_DELAY_DEFAULT,
-    };
+    use crate::uapi::*;
     let mut command = Arguments::command();
     let connect = command.find_subcommand_mut("connect").unwrap();
     let help = connect.render_help().to_string();
@@ -192,7 +185,7 @@ fn set_takes_what_can_be_changed() {
             ..
         }) => {
             assert_eq!(options.reconnect.reconnect_delay, Some(2));
-            assert_eq!(options.reconnect.ctrl_loss_tmo, Some(-1));
+            assert_eq!(options.reconnect.ctrl_loss_tmo, Some(LOSS_TMO_NEVER));
             assert_eq!(options.reconnect.fast_io_fail_tmo, Some(5));
             assert_eq!(options.timeout, None);
         }

@@ -26,7 +26,10 @@ fn lines_are_options_of_connect() {
         (first.fabrics.trsvcid, second.fabrics.trsvcid),
         (4420, 4421)
     );
-    assert_eq!(second.ctrl.reconnect.ctrl_loss_tmo, Some(-1));
+    assert_eq!(
+        second.ctrl.reconnect.ctrl_loss_tmo,
+        Some(crate::uapi::LOSS_TMO_NEVER)
+    );
     assert!(parse("").unwrap().is_empty());
 }
 

@@ -3,8 +3,12 @@
 //! Arguments of requests. Where an option is `None`, the kernel uses its default or keeps the value.
 
 use crate::address::Endpoint;
-use crate::uapi::LOSS_TMO_NEVER;
-use clap::ValueEnum;
+use crate::uapi::{
+    KEEP_ALIVE_TMO_MAX, LOSS_TMO_MAX, LOSS_TMO_NEVER, NR_IO_QUEUES_MAX, QUEUE_SIZE_MAX,
+    QUEUE_SIZE_MIN, RECONNECT_DELAY_MAX,
+};
+use clap::builder::{RangedI64ValueParser, TypedValueParser};
+use clap::{value_parser, Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -42,34 +46,76 @@ pub(crate) struct ConnectArgs {
     /// The subsystem.
     #[serde(flatten)]
     pub(crate) target: Target,
-    /// Number of I/O queues for all commands, or for reads if there are queues for writes.
-    pub(crate) nr_io_queues: Option<u32>,
-    /// Number of I/O queues for writes only.
-    pub(crate) nr_write_queues: Option<u32>,
-    /// Number of I/O queues for polled requests only.
-    pub(crate) nr_poll_queues: Option<u32>,
-    /// Entries of each I/O queue.
-    pub(crate) queue_size: Option<u32>,
-    /// Keep-alive timeout in seconds; 0 disables keep-alive.
-    pub(crate) keep_alive_tmo: Option<u32>,
-    /// Whether to disable SQ flow control.
-    pub(crate) disable_sqflow: bool,
-    /// What to do when the connection is lost.
+    /// Options of the controller.
     #[serde(flatten)]
-    pub(crate) reconnect: ReconnectOptions,
+    pub(crate) ctrl: CtrlArgs,
     /// Whether to connect even if a controller of the same target and host exists.
     pub(crate) duplicate_connect: bool,
 }
 
-/// What a controller does when its connection is lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// Options of a controller, of the command line and of a connect.
+#[derive(Clone, Debug, PartialEq, Eq, Args, Serialize)]
+pub(crate) struct CtrlArgs {
+    /// Number of I/O queues, 1 to 65535 [default: one for each online CPU]
+    #[arg(short = 'i', long, value_name = "N", value_parser = range(1, NR_IO_QUEUES_MAX))]
+    pub(crate) nr_io_queues: Option<u32>,
+
+    /// Number of additional queues for writes, 1 to 65535; reads use those of -i [default: none]
+    #[arg(short = 'W', long, value_name = "N", value_parser = range(1, NR_IO_QUEUES_MAX))]
+    pub(crate) nr_write_queues: Option<u32>,
+
+    /// Number of additional queues for polled I/O, as of io_uring, 1 to 65535 [default: none]
+    #[arg(short = 'P', long, value_name = "N", value_parser = range(1, NR_IO_QUEUES_MAX))]
+    pub(crate) nr_poll_queues: Option<u32>,
+
+    /// Number of entries of each I/O queue, 16 to 1024 [default: 128]
+    #[arg(short = 'Q', long, value_name = "N",
+          value_parser = range(QUEUE_SIZE_MIN, QUEUE_SIZE_MAX))]
+    pub(crate) queue_size: Option<u32>,
+
+    /// Disable SQ flow control
+    #[arg(long)]
+    pub(crate) disable_sqflow: bool,
+
+    /// Keep-alive timeout in seconds, 0 to 4294967; 0 disables keep-alive [default: 5]
+    #[arg(short = 'k', long, value_name = "SECONDS", value_parser = range(0, KEEP_ALIVE_TMO_MAX))]
+    pub(crate) keep_alive_tmo: Option<u32>,
+
+    /// Behaviour after a connection loss.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(crate) reconnect: ReconnectOptions,
+}
+
+/// Options of a controller for the time after a connection loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Args, Serialize)]
 pub(crate) struct ReconnectOptions {
-    /// Longest pause between reconnect attempts, in seconds.
+    /// Longest delay between reconnect attempts in seconds, 1 to 3600 [default: 10]
+    #[arg(short = 'c', long, value_name = "SECONDS", value_parser = range(1, RECONNECT_DELAY_MAX))]
     pub(crate) reconnect_delay: Option<u32>,
-    /// Seconds after which reconnecting is given up.
+
+    /// Seconds after a connection loss until reconnecting ends, 0 to 4294967; -1 for no limit
+    /// [default: 600]
+    #[arg(short = 'l', long, value_name = "SECONDS", allow_negative_numbers = true,
+          value_parser = loss_tmo())]
     pub(crate) ctrl_loss_tmo: Option<u32>,
-    /// Seconds after which I/O fails.
+
+    /// Seconds after a connection loss until I/O fails, 0 to 4294967; -1: when reconnecting ends
+    /// [default: -1]
+    #[arg(short = 'F', long, visible_alias = "fast_io_fail_tmo", value_name = "SECONDS",
+          allow_negative_numbers = true, value_parser = loss_tmo())]
     pub(crate) fast_io_fail_tmo: Option<u32>,
+}
+
+/// Returns a parser for numbers within limits, which are inclusive.
+pub(crate) fn range(min: u32, max: u32) -> RangedI64ValueParser<u32> {
+    value_parser!(u32).range(i64::from(min)..=i64::from(max))
+}
+
+/// Returns a parser for seconds after a connection loss, or -1 for no limit.
+fn loss_tmo() -> impl TypedValueParser<Value = u32> {
+    let seconds = value_parser!(i64).range(-1..=i64::from(LOSS_TMO_MAX));
+    seconds.map(|seconds| u32::try_from(seconds).unwrap_or(LOSS_TMO_NEVER))
 }
 
 impl ReconnectOptions {

@@ -4,26 +4,10 @@
 //! identity of this host.
 
 use crate::address::{Address, Endpoint};
-use crate::cli::{CtrlArgs, ReconnectArgs, SubsystemArgs};
+use crate::cli::SubsystemArgs;
 use crate::error::Error;
 use crate::host::SystemEnv;
-use crate::model::options::{ConnectArgs, ReconnectOptions, Target};
-use crate::uapi::LOSS_TMO_NEVER;
-
-/// Returns the arguments of a connect to `target` with the controller options `ctrl`.
-pub(super) fn connect_args_for(target: Target, ctrl: &CtrlArgs) -> ConnectArgs {
-    ConnectArgs {
-        target,
-        nr_io_queues: ctrl.queues.nr_io_queues,
-        nr_write_queues: ctrl.queues.nr_write_queues,
-        nr_poll_queues: ctrl.queues.nr_poll_queues,
-        queue_size: ctrl.queues.queue_size,
-        keep_alive_tmo: ctrl.keep_alive_tmo,
-        disable_sqflow: ctrl.queues.disable_sqflow,
-        reconnect: reconnect_options(&ctrl.reconnect),
-        duplicate_connect: false,
-    }
-}
+use crate::model::options::Target;
 
 /// Returns the target of a subsystem: resolves its address and determines the identity of this
 /// host.
@@ -45,16 +29,6 @@ pub(super) fn target(subsystem: &SubsystemArgs<'_>, env: &SystemEnv) -> Result<T
         connect_timeout: fabrics.timeout * 1000,
         tos: fabrics.tos,
     })
-}
-
-/// Returns the reconnect options as the kernel takes them. A timeout of -1 is `LOSS_TMO_NEVER`.
-pub(super) fn reconnect_options(args: &ReconnectArgs) -> ReconnectOptions {
-    let tmo = |seconds: i64| u32::try_from(seconds).unwrap_or(LOSS_TMO_NEVER);
-    ReconnectOptions {
-        reconnect_delay: args.reconnect_delay,
-        ctrl_loss_tmo: args.ctrl_loss_tmo.map(tmo),
-        fast_io_fail_tmo: args.fast_io_fail_tmo.map(tmo),
-    }
 }
 
 /// Adds the failed connect to an error.

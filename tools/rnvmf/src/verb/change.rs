@@ -2,7 +2,6 @@
 
 //! `rnvmf reset`, `rnvmf rescan` and `rnvmf set`: verbs that change one controller.
 
-use super::args::reconnect_options;
 use super::print::Printer;
 use super::wait::{check_error, wait_op};
 use crate::cli::{Device, Set};
@@ -104,7 +103,7 @@ pub(super) fn set(
     printer: &mut Printer<'_>,
 ) -> Result<(), Error> {
     let settings = Settings {
-        reconnect: reconnect_options(&options.reconnect),
+        reconnect: options.reconnect,
         connect_timeout: options.timeout.map(|seconds| seconds * 1000),
     };
     let set = |each: &Controller, kernel: &mut _| Kernel::set(kernel, each.id, &settings);

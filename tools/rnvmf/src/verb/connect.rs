@@ -5,7 +5,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::args::{connect_args_for, connect_error, target};
+use super::args::{connect_error, target};
 use super::attempt::{wait_all, ConnectAttempt, Connected, IfExists};
 use super::print::Printer;
 use super::wait::deadline;
@@ -30,8 +30,9 @@ pub(super) fn connect_args(options: &Connect, env: &SystemEnv) -> Result<Connect
     let target =
         target(&subsystem, env).map_err(|error| connect_error(&subsystem.endpoint(), error))?;
     Ok(ConnectArgs {
+        target,
+        ctrl: options.ctrl.clone(),
         duplicate_connect: options.duplicate_connect,
-        ..connect_args_for(target, &options.ctrl)
     })
 }
 
@@ -45,7 +46,10 @@ pub(super) fn run(
     let connected = connect(options, args, kernel)
         .map_err(|error| connect_error(&args.target.endpoint(), error))?;
     // A controller that existed keeps its options.
-    if let (Some(text), false) = (args.reconnect.ineffective(&DEFAULTS), connected.existed) {
+    if let (Some(text), false) = (
+        args.ctrl.reconnect.ineffective(&DEFAULTS),
+        connected.existed,
+    ) {
         printer.warn(&text);
     }
     connected.print(printer)

@@ -2,7 +2,7 @@
 
 use super::super::message::tests::{bytes, nest, number, text};
 use super::*;
-use crate::model::options::{ConnectArgs, ReconnectOptions, Target};
+use crate::model::options::{ConnectArgs, CtrlArgs, ReconnectOptions, Target};
 use crate::uapi::{ctrl, ns, refusal, stats, CONNECT_DO, DISCOVER_DO};
 use serde_json::json;
 
@@ -88,7 +88,21 @@ fn lengths_must_fit() {
     );
 }
 
-/// A target with every option.
+#[test]
+fn truncated_attributes_do_not_panic() {
+    let rejection = [number(refusal::NSID, 7), text(refusal::REASON, "no")];
+    let whole = [text(ctrl::NAME, "rnvmf0"), nest(ctrl::NO_DISK, &rejection)].concat();
+    for length in 0..whole.len() {
+        let _ = decode::<Value>(&whole[..length], ctrl::ATTRIBUTES);
+        let mut nest = whole[12..12 + length.min(whole.len() - 12)].to_vec();
+        if let Some(header) = nest.first_chunk_mut() {
+            *header = (length as u16).to_ne_bytes();
+        }
+        let _ = decode::<Value>(&nest, ctrl::ATTRIBUTES);
+    }
+}
+
+/// Returns a target with every option.
 fn target() -> Target {
     Target {
         traddr: "10.0.0.9".into(),
@@ -102,7 +116,7 @@ fn target() -> Target {
     }
 }
 
-/// Encodes arguments, and decodes them again.
+/// Encodes arguments and decodes the result.
 fn round_trip(args: &Value, attributes: &[Attribute]) -> Value {
     decoded(ctrl::ATTRIBUTES, &[encode(args, attributes).unwrap()])
 }
@@ -111,16 +125,18 @@ fn round_trip(args: &Value, attributes: &[Attribute]) -> Value {
 fn a_connect_sends_every_option() {
     let args = ConnectArgs {
         target: target(),
-        nr_io_queues: Some(1),
-        nr_write_queues: Some(2),
-        nr_poll_queues: Some(3),
-        queue_size: Some(128),
-        keep_alive_tmo: Some(5),
-        disable_sqflow: true,
-        reconnect: ReconnectOptions {
-            reconnect_delay: Some(6),
-            ctrl_loss_tmo: Some(7),
-            fast_io_fail_tmo: Some(u32::MAX),
+        ctrl: CtrlArgs {
+            nr_io_queues: Some(1),
+            nr_write_queues: Some(2),
+            nr_poll_queues: Some(3),
+            queue_size: Some(128),
+            keep_alive_tmo: Some(5),
+            disable_sqflow: true,
+            reconnect: ReconnectOptions {
+                reconnect_delay: Some(6),
+                ctrl_loss_tmo: Some(7),
+                fast_io_fail_tmo: Some(u32::MAX),
+            },
         },
         duplicate_connect: true,
     };

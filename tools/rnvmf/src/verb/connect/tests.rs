@@ -9,7 +9,7 @@ use crate::kernel::mock::MockKernel;
 use crate::model::controller::tests::{connecting, live, rejecting};
 use crate::model::controller::{Controller, State};
 use crate::model::event::{Change, WaitResult};
-use crate::model::options::{NewController, Target};
+use crate::model::options::{CtrlArgs, NewController, Target};
 use crate::output::Format;
 use crate::uapi::CtrlState;
 use crate::verb::attempt::find_existing;
@@ -189,16 +189,18 @@ fn options_reach_the_kernel() {
             connect_timeout: 7000,
             tos: Some(9),
         },
-        nr_io_queues: Some(3),
-        nr_write_queues: Some(2),
-        nr_poll_queues: Some(1),
-        queue_size: Some(64),
-        keep_alive_tmo: Some(0),
-        disable_sqflow: true,
-        reconnect: ReconnectOptions {
-            reconnect_delay: Some(2),
-            ctrl_loss_tmo: Some(LOSS_TMO_NEVER),
-            fast_io_fail_tmo: Some(5),
+        ctrl: CtrlArgs {
+            nr_io_queues: Some(3),
+            nr_write_queues: Some(2),
+            nr_poll_queues: Some(1),
+            queue_size: Some(64),
+            keep_alive_tmo: Some(0),
+            disable_sqflow: true,
+            reconnect: ReconnectOptions {
+                reconnect_delay: Some(2),
+                ctrl_loss_tmo: Some(LOSS_TMO_NEVER),
+                fast_io_fail_tmo: Some(5),
+            },
         },
         duplicate_connect: true,
     };

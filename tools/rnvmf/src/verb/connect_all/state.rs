@@ -15,7 +15,7 @@ use crate::model::discovery::DiscoveryLog;
 use crate::model::event::{DiscoveryEvent, WaitResult};
 use crate::model::options::{ConnectArgs, PersistentArgs, Target};
 use crate::uapi::ErrorStage;
-use crate::verb::args::{connect_args_for, connect_error, discover_error};
+use crate::verb::args::{connect_error, discover_error};
 use crate::verb::attempt::{self, ConnectAttempt, IfExists};
 use crate::verb::print::Printer;
 use crate::verb::wait::{deadline, deadline_error};
@@ -417,7 +417,12 @@ impl<'a> RunState<'a> {
         for class in discovery.classes().collect::<Vec<_>>() {
             match class {
                 LogEntryClass::Subsystem(target) => {
-                    self.connect(&connect_args_for(target, &args.ctrl), kernel);
+                    let args = ConnectArgs {
+                        target,
+                        ctrl: args.ctrl.clone(),
+                        duplicate_connect: false,
+                    };
+                    self.connect(&args, kernel);
                 }
                 LogEntryClass::Referral(target) => {
                     self.discover(Discovery::new(target, args, false), kernel);

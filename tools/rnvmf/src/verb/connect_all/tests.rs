@@ -312,7 +312,7 @@ fn what_a_log_has_is_connected_with_the_options_of_the_line() {
     );
     assert_eq!((err.as_str(), end.as_str()), ("", ""));
     for args in &kernel.connect_requests {
-        assert_eq!(args.keep_alive_tmo, Some(7));
+        assert_eq!(args.ctrl.keep_alive_tmo, Some(7));
         assert_eq!(args.target.connect_timeout, 3000);
         assert_eq!(args.target.hostnqn, "nqn.2014-08.org.example:host");
     }

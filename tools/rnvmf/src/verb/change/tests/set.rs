@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
 use super::super::*;
-use crate::cli;
 use crate::error::Status;
 use crate::kernel::mock::MockKernel;
 use crate::model::controller::tests::live;
@@ -10,7 +9,7 @@ use crate::uapi::LOSS_TMO_NEVER;
 use crate::verb::print::tests::Printed;
 
 fn run_mock(device: &str, kernel: &mut MockKernel) -> Result<String, Error> {
-    let (out, err) = run_mock_with(device, Some(-1), Format::Json, kernel)?;
+    let (out, err) = run_mock_with(device, Some(LOSS_TMO_NEVER), Format::Json, kernel)?;
     assert_eq!(err, "");
     Ok(out)
 }
@@ -18,13 +17,13 @@ fn run_mock(device: &str, kernel: &mut MockKernel) -> Result<String, Error> {
 /// Returns the standard output and the standard error output.
 fn run_mock_with(
     device: &str,
-    ctrl_loss_tmo: Option<i64>,
+    ctrl_loss_tmo: Option<u32>,
     format: Format,
     kernel: &mut MockKernel,
 ) -> Result<(String, String), Error> {
     let options = Set {
         device: device.into(),
-        reconnect: cli::ReconnectArgs {
+        reconnect: ReconnectOptions {
             reconnect_delay: None,
             ctrl_loss_tmo,
             fast_io_fail_tmo: Some(5),
