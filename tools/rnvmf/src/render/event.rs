@@ -32,7 +32,7 @@ struct Document<'a> {
     namespace: Option<&'a Namespace>,
 }
 
-impl<'a> MonitorLine<'a> {
+impl MonitorLine<'_> {
     /// Returns the line.
     pub(crate) fn render(&self, format: Format) -> String {
         let (event, controller, namespace) = match *self {
