@@ -75,10 +75,10 @@ pub struct UserCommand {
     pub flags: u8,
     /// Namespace identifier (NSID).
     pub nsid: u32,
-    /// Command dwords 2 and 3.
-    pub dwords_2_3: [u32; 2],
-    /// Command dwords 10 to 15.
-    pub dwords_10_15: [u32; 6],
+    /// Command dwords 2 and 3, as in the entry.
+    pub dwords_2_3: [u8; 8],
+    /// Command dwords 10 to 15, as in the entry.
+    pub dwords_10_15: [u8; 24],
     /// Address of the metadata in the memory of the process.
     pub metadata: u64,
     /// Size of the metadata in bytes.
@@ -102,19 +102,12 @@ impl UserCommand {
             opcode: fields.u8::<0>(),
             flags: fields.u8::<1>(),
             nsid: fields.u32::<4>(),
-            dwords_2_3: [fields.u32::<8>(), fields.u32::<12>()],
+            dwords_2_3: fields.bytes::<8, 8>(),
             metadata: fields.u64::<16>(),
             address: fields.u64::<24>(),
             metadata_length: fields.u32::<32>(),
             length: fields.u32::<36>(),
-            dwords_10_15: [
-                fields.u32::<40>(),
-                fields.u32::<44>(),
-                fields.u32::<48>(),
-                fields.u32::<52>(),
-                fields.u32::<56>(),
-                fields.u32::<60>(),
-            ],
+            dwords_10_15: fields.bytes::<40, 24>(),
             timeout_ms: fields.u32::<64>(),
         }
     }
@@ -164,15 +157,14 @@ mod tests {
         }
         let user = UserCommand::parse(&bytes);
         assert_eq!((user.opcode, user.flags, user.nsid), (0, 1, 0x0706_0504));
-        assert_eq!(user.dwords_2_3, [0x0b0a_0908, 0x0f0e_0d0c]);
+        assert_eq!(user.dwords_2_3, bytes[8..16]);
         assert_eq!(user.metadata, 0x1716_1514_1312_1110);
         assert_eq!(user.address, 0x1f1e_1d1c_1b1a_1918);
         assert_eq!(
             (user.metadata_length, user.length),
             (0x2322_2120, 0x2726_2524)
         );
-        assert_eq!(user.dwords_10_15[0], 0x2b2a_2928);
-        assert_eq!(user.dwords_10_15[5], 0x3f3e_3d3c);
+        assert_eq!(user.dwords_10_15, bytes[40..64]);
         assert_eq!(user.timeout_ms, 0x4342_4140);
     }
 }

@@ -80,21 +80,12 @@ impl Command {
     pub(crate) fn of_user(
         opcode: u8,
         nsid: u32,
-        dwords_2_3: [u32; 2],
-        dwords_10_15: [u32; 6],
+        dwords_2_3: [u8; 8],
+        dwords_10_15: [u8; 24],
     ) -> Self {
         let mut command = Self::with_namespace(opcode, nsid);
-        let [dword2, dword3] = dwords_2_3.map(u32::to_le_bytes);
-        let [dword10, dword11, dword12, dword13, dword14, dword15] =
-            dwords_10_15.map(u32::to_le_bytes);
-        command.put::<8, 4>(dword2);
-        command.put::<12, 4>(dword3);
-        command.put::<40, 4>(dword10);
-        command.put::<44, 4>(dword11);
-        command.put::<48, 4>(dword12);
-        command.put::<52, 4>(dword13);
-        command.put::<56, 4>(dword14);
-        command.put::<60, 4>(dword15);
+        command.put::<8, 8>(dwords_2_3);
+        command.put::<40, 24>(dwords_10_15);
         command
     }
 
@@ -245,13 +236,10 @@ mod tests {
 
     #[test]
     fn fields_of_an_entry() {
-        let command = Command::of_user(0x02, 7, [0; 2], [1, 2, 3, 4, 5, 0x0600_0000]);
+        let dwords = core::array::from_fn(|at| at as u8);
+        let command = Command::of_user(0x02, 7, [0; 8], dwords);
         assert_eq!(command.flags(), 0x40);
         assert_eq!(command.namespace(), Some(7));
-        let mut dwords = [0; 24];
-        for (place, value) in [(0, 1), (4, 2), (8, 3), (12, 4), (16, 5), (23, 6)] {
-            dwords[place] = value;
-        }
         assert_eq!(command.dwords_10_15(), dwords);
         assert_eq!(Command::with_fabrics_type(1).namespace(), None);
     }

@@ -71,7 +71,7 @@ const fn changes_host_state(user: &UserCommand) -> bool {
         // Abort, Asynchronous Event Request.
         0x08 | 0x0c => true,
         // Number of queues, asynchronous events, keep-alive timer, host behavior.
-        SET_FEATURES => matches!(user.dwords_10_15[0] & 0xff, 0x07 | 0x0b | 0x0f | 0x16),
+        SET_FEATURES => matches!(user.dwords_10_15[0], 0x07 | 0x0b | 0x0f | 0x16),
         _ => false,
     }
 }
@@ -79,11 +79,7 @@ const fn changes_host_state(user: &UserCommand) -> bool {
 /// Returns whether a command reads data that a process needs to compose I/O commands.
 const fn is_plain_identify(user: &UserCommand) -> bool {
     const IDENTIFY: u8 = 0x06;
-    user.opcode == IDENTIFY
-        && matches!(
-            user.dwords_10_15[0] & 0xff,
-            0x00 | 0x01 | 0x05 | 0x06 | 0x08
-        )
+    user.opcode == IDENTIFY && matches!(user.dwords_10_15[0], 0x00 | 0x01 | 0x05 | 0x06 | 0x08)
 }
 
 #[cfg(test)]

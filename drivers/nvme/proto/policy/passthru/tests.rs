@@ -5,10 +5,12 @@ use crate::format::sqe::Direction;
 use crate::testing::Random;
 
 fn user(opcode: u8, dword10: u32) -> UserCommand {
+    let mut dwords_10_15 = [0; 24];
+    dwords_10_15[..4].copy_from_slice(&dword10.to_le_bytes());
     UserCommand {
         opcode,
         nsid: 1,
-        dwords_10_15: [dword10, 0, 0, 0, 0, 0],
+        dwords_10_15,
         ..UserCommand::parse(&[0; UserCommand::SIZE])
     }
 }
@@ -16,18 +18,20 @@ fn user(opcode: u8, dword10: u32) -> UserCommand {
 #[test]
 fn the_command_is_the_users() {
     let read = UserCommand {
-        dwords_2_3: [2, 3],
-        dwords_10_15: [10, 11, 12, 13, 14, 15],
+        dwords_2_3: core::array::from_fn(|at| at as u8 + 8),
+        dwords_10_15: core::array::from_fn(|at| at as u8 + 40),
         ..user(0x02, 0)
     };
     let command = io_command(&read, 1).unwrap();
-    let dword = |at: usize| command.as_bytes()[4 * at];
     assert_eq!(command.opcode(), 0x02);
     assert_eq!(command.direction(), Direction::FromTarget);
-    assert_eq!([dword(1), dword(2), dword(3)], [1, 2, 3]);
-    assert_eq!([dword(4), dword(5)], [0, 0]);
-    for at in 10..16 {
-        assert_eq!(usize::from(dword(at)), at);
+    assert_eq!(command.namespace(), Some(1));
+    for (at, byte) in command.as_bytes().iter().enumerate() {
+        match at {
+            8..16 | 40..64 => assert_eq!(usize::from(*byte), at),
+            16..24 => assert_eq!(*byte, 0),
+            _ => {}
+        }
     }
     assert_eq!(command.as_bytes()[1], 0x40);
 }
