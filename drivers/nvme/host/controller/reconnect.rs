@@ -40,11 +40,11 @@ use nvme_proto::{
         ctrl_state::CtrlState,
         reconnect_policy::{
             FlapHistory,
+            PauseState,
             ReconnectAction, //
         },
         reconnect_progress::{
             HeldIo,
-            PauseState,
             ReconnectProgress, //
         },
     },

@@ -15,16 +15,14 @@ pub struct ReconnectLimits {
     pub fast_io_fail_tmo_ms: Option<u32>,
 }
 
-/// Times and attempts so far, between two attempts.
+/// Times in a pause between two attempts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ReconnectState {
+pub struct PauseState {
     /// Time since the connection loss, in milliseconds.
     pub since_loss_ms: u32,
-    /// Time since the pause between attempts began, in milliseconds.
+    /// Time since the pause began, in milliseconds.
     pub since_attempt_ms: u32,
-    /// Number of attempts so far.
-    pub attempts: u32,
-    /// A random number, the same during the whole pause.
+    /// A random number, the same for the whole pause.
     pub random: u32,
 }
 
@@ -102,15 +100,15 @@ impl ReconnectLimits {
             .is_none_or(|limit| since_loss_ms < limit)
     }
 
-    /// Returns what to do between two attempts.
-    pub fn action(&self, now: ReconnectState) -> ReconnectAction {
+    /// Returns what to do in a pause after a number of attempts.
+    pub fn action(&self, attempts: u32, now: PauseState) -> ReconnectAction {
         if self
             .ctrl_loss_tmo_ms
             .is_some_and(|limit| now.since_loss_ms >= limit)
         {
             return ReconnectAction::GiveUp;
         }
-        let pause = Backoff::new(self.max_reconnect_delay_ms).pause_ms(now.attempts, now.random);
+        let pause = Backoff::new(self.max_reconnect_delay_ms).pause_ms(attempts, now.random);
         let change = self.change_ms(now.since_loss_ms);
         match pause.saturating_sub(now.since_attempt_ms) {
             0 => ReconnectAction::Attempt { within_ms: change },

@@ -2,9 +2,7 @@
 
 //! Progress of reconnecting, from a connection loss to the next connection.
 
-use crate::policy::reconnect_policy::{
-    FlapHistory, ReconnectAction, ReconnectLimits, ReconnectState,
-};
+use crate::policy::reconnect_policy::{FlapHistory, PauseState, ReconnectAction, ReconnectLimits};
 
 /// Progress of reconnecting. A driver quiesces I/O before it creates one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,17 +19,6 @@ pub enum HeldIo {
     Quiesced,
     /// Queues are not quiesced: requests fail.
     Failing,
-}
-
-/// Times in a pause between two attempts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct PauseState {
-    /// Time since the connection loss, in milliseconds.
-    pub since_loss_ms: u32,
-    /// Time since the pause began, in milliseconds.
-    pub since_attempt_ms: u32,
-    /// A random number, the same for the whole pause.
-    pub random: u32,
 }
 
 /// What a driver does between two attempts.
@@ -77,12 +64,13 @@ impl ReconnectProgress {
         self.io = io;
         ReconnectStep {
             io: changed.then_some(io),
-            action: limits.action(ReconnectState {
-                since_loss_ms,
-                since_attempt_ms: pause.since_attempt_ms,
-                attempts: self.attempts,
-                random: pause.random,
-            }),
+            action: limits.action(
+                self.attempts,
+                PauseState {
+                    since_loss_ms,
+                    ..pause
+                },
+            ),
         }
     }
 

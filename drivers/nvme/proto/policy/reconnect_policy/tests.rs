@@ -8,11 +8,10 @@ const LIMITS: ReconnectLimits = ReconnectLimits {
     fast_io_fail_tmo_ms: Some(5000),
 };
 
-fn at(since_loss_ms: u32, since_attempt_ms: u32) -> ReconnectState {
-    ReconnectState {
+fn at(since_loss_ms: u32, since_attempt_ms: u32) -> PauseState {
+    PauseState {
         since_loss_ms,
         since_attempt_ms,
-        attempts: 4,
         random: 0,
     }
 }
@@ -20,19 +19,19 @@ fn at(since_loss_ms: u32, since_attempt_ms: u32) -> ReconnectState {
 #[test]
 fn a_pause_ends_with_an_attempt() {
     let wait = |ms, attempt_ms| ReconnectAction::Wait { ms, attempt_ms };
-    assert_eq!(LIMITS.action(at(100, 0)), wait(1000, 1000));
-    assert_eq!(LIMITS.action(at(100, 999)), wait(1, 1));
+    assert_eq!(LIMITS.action(4, at(100, 0)), wait(1000, 1000));
+    assert_eq!(LIMITS.action(4, at(100, 999)), wait(1, 1));
     // I/O fails before the next attempt.
-    assert_eq!(LIMITS.action(at(4900, 100)), wait(100, 900));
-    assert_eq!(LIMITS.action(at(5000, 200)), wait(800, 800));
+    assert_eq!(LIMITS.action(4, at(4900, 100)), wait(100, 900));
+    assert_eq!(LIMITS.action(4, at(5000, 200)), wait(800, 800));
     assert_eq!(
-        LIMITS.action(at(5000, 1000)),
+        LIMITS.action(4, at(5000, 1000)),
         ReconnectAction::Attempt {
             within_ms: Some(55_000)
         }
     );
     assert_eq!(
-        LIMITS.action(at(4000, u32::MAX)),
+        LIMITS.action(4, at(4000, u32::MAX)),
         ReconnectAction::Attempt {
             within_ms: Some(1000)
         }
@@ -41,13 +40,13 @@ fn a_pause_ends_with_an_attempt() {
 
 #[test]
 fn attempts_end() {
-    assert_eq!(LIMITS.action(at(60_000, 1000)), ReconnectAction::GiveUp);
-    assert_eq!(LIMITS.action(at(u32::MAX, 0)), ReconnectAction::GiveUp);
+    assert_eq!(LIMITS.action(4, at(60_000, 1000)), ReconnectAction::GiveUp);
+    assert_eq!(LIMITS.action(4, at(u32::MAX, 0)), ReconnectAction::GiveUp);
     let none = ReconnectLimits {
         ctrl_loss_tmo_ms: Some(0),
         ..LIMITS
     };
-    assert_eq!(none.action(at(0, 0)), ReconnectAction::GiveUp);
+    assert_eq!(none.action(4, at(0, 0)), ReconnectAction::GiveUp);
 }
 
 #[test]
@@ -58,7 +57,7 @@ fn or_go_on_for_ever() {
         ..LIMITS
     };
     assert_eq!(
-        for_ever.action(at(u32::MAX, 1000)),
+        for_ever.action(4, at(u32::MAX, 1000)),
         ReconnectAction::Attempt { within_ms: None }
     );
     assert!(for_ever.hold_io(u32::MAX));
@@ -101,13 +100,12 @@ fn one_that_does_not_hold_goes_on() {
 fn connections_that_never_hold_are_given_up() {
     let (mut history, mut attempts) = (FlapHistory::default(), 0);
     loop {
-        let now = ReconnectState {
+        let now = PauseState {
             since_loss_ms: history.outage_ms,
             since_attempt_ms: u32::MAX,
-            attempts: history.attempts,
             random: 0,
         };
-        if LIMITS.action(now) == ReconnectAction::GiveUp {
+        if LIMITS.action(history.attempts, now) == ReconnectAction::GiveUp {
             break;
         }
         attempts += 1;
@@ -128,7 +126,7 @@ fn what_is_set_meanwhile_counts_from_the_loss() {
     };
     // The current pause becomes longer, and I/O is held again.
     assert_eq!(
-        longer.action(at(6000, 900)),
+        longer.action(4, at(6000, 900)),
         ReconnectAction::Wait {
             ms: 3100,
             attempt_ms: 3100
@@ -139,5 +137,5 @@ fn what_is_set_meanwhile_counts_from_the_loss() {
         ctrl_loss_tmo_ms: Some(6000),
         ..LIMITS
     };
-    assert_eq!(over.action(at(6000, 900)), ReconnectAction::GiveUp);
+    assert_eq!(over.action(4, at(6000, 900)), ReconnectAction::GiveUp);
 }
