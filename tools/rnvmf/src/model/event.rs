@@ -4,7 +4,6 @@
 
 use crate::error::Error;
 use crate::model::controller::Controller;
-use crate::model::discovery::DiscoveryReply;
 use crate::model::namespace::Namespace;
 
 /// What happened to a controller or a namespace.
@@ -31,19 +30,10 @@ pub(crate) enum Event {
 /// The result of a discovery, which may be another program's.
 #[derive(Debug)]
 pub(crate) struct DiscoveryEvent {
-    /// Handle of the discovery.
+    /// Number of the discovery.
     pub(crate) id: u32,
     /// Why it failed; without an error there is a log.
     pub(crate) error: Option<Box<Error>>,
-}
-
-impl From<DiscoveryReply> for DiscoveryEvent {
-    fn from(reply: DiscoveryReply) -> Self {
-        Self {
-            id: reply.discovery_id,
-            error: reply.log().err().map(Box::new),
-        }
-    }
 }
 
 /// What ends a wait.

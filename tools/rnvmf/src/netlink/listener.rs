@@ -7,7 +7,7 @@ use super::family::{is_removed, NLCTRL, NLCTRL_NOTIFY};
 use super::message::{split, Message};
 use crate::error::Error;
 use crate::model::discovery::DiscoveryReply;
-use crate::model::event::{Change, Event, WaitResult};
+use crate::model::event::{Change, DiscoveryEvent, Event, WaitResult};
 use crate::signal::StopSignals;
 use crate::uapi::{ctrl, discovery, ns, Command};
 use netlink_packet_core::NetlinkPayload;
@@ -116,7 +116,10 @@ fn event(message: &Message) -> Result<Option<WaitResult>, Error> {
         Some(Command::NsDelNtf) => namespace(Change::Removed),
         Some(Command::DiscoverNtf) => {
             let reply: DiscoveryReply = decode(from, discovery::ATTRIBUTES)?;
-            return Ok(Some(WaitResult::Discovery(reply.into())));
+            return Ok(Some(WaitResult::Discovery(DiscoveryEvent {
+                id: reply.discovery_id,
+                error: reply.log().err().map(Box::new),
+            })));
         }
         _ => return Ok(None),
     };

@@ -13,7 +13,8 @@ use serde::Serialize;
 /// An encoded request.
 pub(super) struct Request {
     spec: &'static uapi::Request,
-    bytes: Vec<u8>,
+    /// The message.
+    pub(super) bytes: Vec<u8>,
 }
 
 impl Request {
@@ -34,11 +35,6 @@ impl Request {
         header.length = bytes.len() as u32;
         header.emit(&mut bytes);
         Ok(Self { spec, bytes })
-    }
-
-    /// Returns the message.
-    pub(super) fn bytes(&self) -> &[u8] {
-        &self.bytes
     }
 
     /// Returns the name of an attribute of this request.

@@ -83,7 +83,7 @@ impl Socket {
         header.flags = NLM_F_REQUEST | flags;
         header.sequence_number = self.sequence;
         let request = Request::new(spec, header, args)?;
-        self.inner.send(request.bytes(), 0)?;
+        self.inner.send(&request.bytes, 0)?;
         let mut replies = Vec::new();
         loop {
             let (datagram, _) = self.inner.recv_from_full()?;
@@ -110,8 +110,7 @@ fn add_reply(
         | NetlinkPayload::Done(DoneMessage { code: 0, .. }) => return Ok(true),
         NetlinkPayload::Error(error) => {
             // The kernel repeats the request before the extended acknowledgement.
-            let extack = error.header.get(request.bytes().len()..);
-            let extack = extack.unwrap_or_default();
+            let extack = error.header.get(request.bytes.len()..).unwrap_or_default();
             return Err(rejection(error.raw_code(), extack, request));
         }
         NetlinkPayload::Done(done) => {

@@ -8,12 +8,12 @@ use super::wait::{deadline_error, wait_removed, KERNEL_MARGIN};
 use crate::address::Address;
 use crate::error::{Error, Status};
 use crate::kernel::Kernel;
-use crate::model::controller::{Controller, NsRejection};
+use crate::model::controller::Controller;
 use crate::model::event::{Change, Event, WaitResult};
 use crate::model::options::{ConnectArgs, Target};
 use crate::output::{json_line, Format};
 use crate::uapi::CtrlState;
-use serde::Serialize;
+use serde_json::json;
 use std::time::Instant;
 
 /// What a connect does if the same controller exists.
@@ -311,14 +311,6 @@ pub(super) struct Connected {
     controller: Controller,
 }
 
-#[derive(Serialize)]
-struct Document<'a> {
-    device: &'a str,
-    already_connected: bool,
-    #[serde(skip_serializing_if = "<[NsRejection]>::is_empty")]
-    refused_namespaces: &'a [NsRejection],
-}
-
 impl Connected {
     /// Prints the connection, and a warning for each namespace without a disk. In JSON the document
     /// of the connection has these namespaces.
@@ -331,12 +323,12 @@ impl Connected {
         let (nqn, endpoint) = (&self.target.subsysnqn, self.target.endpoint());
         printer.print(&match printer.format {
             Format::Json => {
-                let already_connected = self.existed;
-                json_line(&Document {
-                    device,
-                    already_connected,
-                    refused_namespaces,
-                }) + "\n"
+                let refused = Some(refused_namespaces).filter(|list| !list.is_empty());
+                json_line(&json!({
+                    "device": device,
+                    "already_connected": self.existed,
+                    "refused_namespaces": refused,
+                })) + "\n"
             }
             Format::Normal if self.existed => format!("{device}: already connected\n"),
             Format::Normal => format!("{device}: connected to {nqn} at {endpoint}\n"),

@@ -11,7 +11,7 @@ use crate::model::controller::Controller;
 use crate::model::options::{ReconnectOptions, Settings};
 use crate::output::{json_line, Format};
 use crate::uapi::CtrlState;
-use serde::Serialize;
+use serde_json::json;
 
 /// Finds the controller `name` and runs `op` on it. The message of an error begins with `verb`.
 pub(super) fn on_controller<K: Kernel, T>(
@@ -51,12 +51,6 @@ fn is_reset(now: &Controller) -> Result<bool, Error> {
     Ok(false)
 }
 
-#[derive(Serialize)]
-struct Rescanned<'a> {
-    device: &'a str,
-    nr_namespaces: u32,
-}
-
 /// Rescans the namespaces of a controller and waits until its disks match.
 ///
 /// The kernel numbers the scans. The controller has the number of the last scan that ended.
@@ -73,11 +67,8 @@ pub(super) fn rescan(
     let device = &now.device;
     let nr_namespaces = now.nr_namespaces.unwrap_or(0);
     let text = match (printer.format, nr_namespaces) {
-        (Format::Json, _) => {
-            json_line(&Rescanned {
-                device,
-                nr_namespaces,
-            }) + "\n"
+        (Format::Json, count) => {
+            json_line(&json!({"device": device, "nr_namespaces": count})) + "\n"
         }
         (Format::Normal, 1) => format!("{device}: 1 disk\n"),
         (Format::Normal, count) => format!("{device}: {count} disks\n"),

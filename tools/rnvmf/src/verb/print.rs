@@ -4,7 +4,7 @@
 
 use crate::error::Error;
 use crate::output::{json_member, Format};
-use std::collections::BTreeMap;
+use serde_json::json;
 use std::io::Write;
 
 /// The output streams of a verb, and its output format.
@@ -40,7 +40,7 @@ impl Printer<'_> {
     pub(super) fn warn(&mut self, message: &str) {
         let line = match self.format {
             Format::Normal => format!("rnvmf: warning: {message}\n"),
-            Format::Json => json_member("warning", &BTreeMap::from([("message", message)])),
+            Format::Json => json_member("warning", &json!({"message": message})),
         };
         let _ = self.err.write_all(line.as_bytes());
     }

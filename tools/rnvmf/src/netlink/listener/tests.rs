@@ -6,7 +6,6 @@ use super::super::message::tests::{data, data_of, nest, number, text};
 use super::super::socket::{open, Socket};
 use super::*;
 use crate::error::Status;
-use crate::model::event::DiscoveryEvent;
 use crate::uapi::error;
 use netlink_packet_core::{parse_u32, NLM_F_ACK};
 use netlink_sys::protocols::NETLINK_USERSOCK;

@@ -109,7 +109,7 @@ fn a_request_has_the_layout_of_the_kernel() {
     expected.extend(bytes(ctrl::TRSVCID, &4420u16.to_ne_bytes()));
     expected.extend(bytes(ctrl::DUPLICATE_CONNECT, &[]));
     let request = Request::new(&CONNECT_DO, header, &args).unwrap();
-    assert_eq!(request.bytes(), expected);
+    assert_eq!(request.bytes, expected);
 }
 
 #[test]

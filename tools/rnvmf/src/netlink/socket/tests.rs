@@ -55,7 +55,7 @@ fn a_dump_may_fail_at_its_end() {
 fn an_error_has_its_extended_acknowledgement() {
     let request = request(&NS_GET_DO);
     let extack = [text(1, "too small"), number(2, 20)];
-    let datagram = error(libc::ERANGE, &request.bytes()[16..], &extack);
+    let datagram = error(libc::ERANGE, &request.bytes[16..], &extack);
     let failed = gather(&request, &[datagram]).unwrap_err();
     assert_eq!(failed.message, "too small (attribute nsid)");
 }

@@ -5,16 +5,12 @@
 use crate::model::discovery::LogEntry;
 use crate::model::options::Target;
 use crate::output::{json_line, Format};
-use serde::Serialize;
+use serde_json::json;
 
-/// What happened to a discovery log, or why an entry is not connected. Members have their names in
-/// JSON.
-#[derive(Serialize)]
-#[serde(untagged)]
+/// What happened to a discovery log, or why an entry is not connected.
 pub(super) enum LogEvent {
     /// The log of a followed discovery controller was read.
     Read {
-        #[serde(serialize_with = "serialize_followed")]
         followed: Target,
         /// Generation counter.
         genctr: u64,
@@ -30,35 +26,39 @@ pub(super) enum LogEvent {
     Removed { gone: LogEntry },
 }
 
-/// Serializes the members of a target that identify a discovery controller.
-fn serialize_followed<S: serde::Serializer>(target: &Target, to: S) -> Result<S::Ok, S::Error> {
-    #[derive(Serialize)]
-    struct Followed<'a> {
-        traddr: &'a str,
-        trsvcid: u16,
-        subsysnqn: &'a str,
-    }
-    let Target {
-        traddr,
-        trsvcid,
-        subsysnqn,
-        ..
-    } = target;
-    Followed {
-        traddr,
-        trsvcid: *trsvcid,
-        subsysnqn,
-    }
-    .serialize(to)
-}
-
 impl LogEvent {
     /// Returns the line.
     pub(super) fn render(&self, format: Format) -> String {
+        match format {
+            Format::Json => self.json() + "\n",
+            Format::Normal => self.normal(),
+        }
+    }
+
+    fn json(&self) -> String {
+        json_line(&match self {
+            Self::Read {
+                followed,
+                genctr,
+                numrec,
+            } => json!({
+                "followed": {
+                    "traddr": followed.traddr,
+                    "trsvcid": followed.trsvcid,
+                    "subsysnqn": followed.subsysnqn,
+                },
+                "genctr": genctr,
+                "numrec": numrec,
+            }),
+            Self::Skipped { skipped, reason } => json!({"skipped": skipped, "reason": reason}),
+            Self::Removed { gone } => json!({"gone": gone}),
+        })
+    }
+
+    fn normal(&self) -> String {
         let path =
             |entry: &LogEntry| format!("{} at {} {}", entry.subnqn, entry.trtype, entry.endpoint());
         match self {
-            _ if format == Format::Json => json_line(self) + "\n",
             Self::Read {
                 followed,
                 genctr,
