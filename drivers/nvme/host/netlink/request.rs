@@ -153,22 +153,13 @@ pub(super) fn get_controller(registry: &Arc<Registry>, request: &mut Request<'_>
     })
 }
 
-/// Dumps controllers. The cursor is the smallest number of the next controller.
+/// Dumps controllers.
 pub(super) fn dump_controllers(registry: &Arc<Registry>, dump: &mut Dump<'_>) -> Result {
-    let namespace = dump.net();
-    loop {
-        dump.set_generation(registry.services.generation());
-        let Some(controller) = registry.next(&namespace, dump.cursor()) else {
-            return Ok(());
-        };
-        let next = u64::from(controller.id).saturating_add(1);
-        let fitted = append(dump, Command::CtrlGet, next, |message| {
+    dump_by_controller(registry, dump, ctrl::CTRL_ID, |controller, dump| {
+        dump.message(Command::CtrlGet as u8, |message| {
             encode::controller(message, &controller.view())
-        })?;
-        if !fitted {
-            return Ok(());
-        }
-    }
+        })
+    })
 }
 
 /// Replies with a namespace.
@@ -207,8 +198,8 @@ pub(super) fn dump_namespaces(registry: &Arc<Registry>, dump: &mut Dump<'_>) -> 
     })
 }
 
-/// Dumps what belongs to controllers: to all, or to the one that `attribute` names. The upper half
-/// of the cursor is the number of the controller.
+/// Dumps controllers or what belongs to them: all, or the one that `attribute` names. The upper
+/// half of the cursor is the number of the controller.
 ///
 /// `dump_of` returns whether all messages of a controller fitted.
 fn dump_by_controller(
