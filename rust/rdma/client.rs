@@ -27,7 +27,10 @@
 
 mod event;
 
-pub use event::Event;
+pub use event::{
+    Event,
+    EventKind, //
+};
 
 use super::device::{
     Device,
@@ -75,7 +78,7 @@ pub trait Client: Sized + 'static {
     /// after `added` has read the state of the device.
     ///
     /// Process context, but locks of the core are held: the lock that the removal of the device
-    /// takes and, for [`Event::GidChange`], the lock for changes of the GID table. Functions that
+    /// takes and, for [`EventKind::GID_CHANGE`], the lock for changes of the GID table. Functions that
     /// may be called in any context are allowed, such as those that read the GID table. For a
     /// function that may sleep, queue work.
     fn event(_context: &Self::Context, _device: &DeviceRef, _event: Event) {}
