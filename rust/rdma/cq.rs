@@ -78,24 +78,21 @@ use kernel::{
 
 /// Context in which the core polls a completion queue and runs the handlers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
 pub enum Poll {
     /// Softirq, raised by the device's interrupt. Handlers must not sleep.
-    SoftIrq,
+    SoftIrq = bindings::ib_poll_context_IB_POLL_SOFTIRQ,
     /// High-priority workqueue, on the processor of the interrupt. Handlers may sleep, but must not
     /// wait for other completions.
-    Workqueue,
+    Workqueue = bindings::ib_poll_context_IB_POLL_WORKQUEUE,
     /// High-priority unbound workqueue, for handlers that take long. Handlers may sleep, but must
     /// not wait for other completions.
-    UnboundWorkqueue,
+    UnboundWorkqueue = bindings::ib_poll_context_IB_POLL_UNBOUND_WORKQUEUE,
 }
 
 impl Poll {
     fn as_raw(self) -> bindings::ib_poll_context {
-        match self {
-            Poll::SoftIrq => bindings::ib_poll_context_IB_POLL_SOFTIRQ,
-            Poll::Workqueue => bindings::ib_poll_context_IB_POLL_WORKQUEUE,
-            Poll::UnboundWorkqueue => bindings::ib_poll_context_IB_POLL_UNBOUND_WORKQUEUE,
-        }
+        self as bindings::ib_poll_context
     }
 }
 

@@ -113,23 +113,20 @@ kernel_display!(Gid);
 
 /// The type of a GID table entry, and thus of the packets that use it (`enum ib_gid_type`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
 pub enum GidKind {
     /// InfiniBand, or another protocol that is not RoCE.
-    InfiniBand,
+    InfiniBand = bindings::ib_gid_type_IB_GID_TYPE_IB,
     /// RoCE v1: Ethernet frames with an EtherType of their own, which routers do not forward.
-    RoceV1,
+    RoceV1 = bindings::ib_gid_type_IB_GID_TYPE_ROCE,
     /// RoCE v2: UDP over IPv4 or IPv6, port 4791.
-    RoceV2,
+    RoceV2 = bindings::ib_gid_type_IB_GID_TYPE_ROCE_UDP_ENCAP,
 }
 
 impl GidKind {
     #[inline]
     pub(crate) fn as_raw(self) -> bindings::ib_gid_type {
-        match self {
-            Self::InfiniBand => bindings::ib_gid_type_IB_GID_TYPE_IB,
-            Self::RoceV1 => bindings::ib_gid_type_IB_GID_TYPE_ROCE,
-            Self::RoceV2 => bindings::ib_gid_type_IB_GID_TYPE_ROCE_UDP_ENCAP,
-        }
+        self as bindings::ib_gid_type
     }
 
     #[inline]

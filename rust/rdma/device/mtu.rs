@@ -15,17 +15,18 @@ use core::fmt;
 /// Both ends of a connection must use the same MTU. A longer message is sent in several packets. A
 /// datagram must fit into one packet.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[repr(u32)]
 pub enum Mtu {
     /// 256 bytes.
-    Bytes256,
+    Bytes256 = bindings::ib_mtu_IB_MTU_256,
     /// 512 bytes.
-    Bytes512,
+    Bytes512 = bindings::ib_mtu_IB_MTU_512,
     /// 1024 bytes.
-    Bytes1024,
+    Bytes1024 = bindings::ib_mtu_IB_MTU_1024,
     /// 2048 bytes.
-    Bytes2048,
+    Bytes2048 = bindings::ib_mtu_IB_MTU_2048,
     /// 4096 bytes.
-    Bytes4096,
+    Bytes4096 = bindings::ib_mtu_IB_MTU_4096,
 }
 
 impl Mtu {
@@ -41,13 +42,7 @@ impl Mtu {
     /// Returns the size in bytes.
     #[inline]
     pub const fn bytes(self) -> u32 {
-        match self {
-            Self::Bytes256 => 256,
-            Self::Bytes512 => 512,
-            Self::Bytes1024 => 1024,
-            Self::Bytes2048 => 2048,
-            Self::Bytes4096 => 4096,
-        }
+        128 << self.as_raw()
     }
 
     /// Returns the MTU of exactly `bytes` bytes, if there is one.
@@ -58,13 +53,7 @@ impl Mtu {
     /// Returns the number that the verbs and the wire format use.
     #[inline]
     pub(crate) const fn as_raw(self) -> bindings::ib_mtu {
-        match self {
-            Self::Bytes256 => bindings::ib_mtu_IB_MTU_256,
-            Self::Bytes512 => bindings::ib_mtu_IB_MTU_512,
-            Self::Bytes1024 => bindings::ib_mtu_IB_MTU_1024,
-            Self::Bytes2048 => bindings::ib_mtu_IB_MTU_2048,
-            Self::Bytes4096 => bindings::ib_mtu_IB_MTU_4096,
-        }
+        self as bindings::ib_mtu
     }
 
     /// Converts the number of the verbs. `None` if it is no MTU, as for a port without a link.

@@ -8,24 +8,21 @@ use crate::bindings;
 
 /// The direction of a DMA transfer (`enum dma_data_direction`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
 pub enum Direction {
     /// The device reads the memory.
-    ToDevice,
+    ToDevice = bindings::dma_data_direction_DMA_TO_DEVICE,
     /// The device writes the memory.
-    FromDevice,
+    FromDevice = bindings::dma_data_direction_DMA_FROM_DEVICE,
     /// The device reads and writes the memory in any order, for example a buffer that a peer writes
     /// and reads, or the target of an atomic operation.
-    Both,
+    Both = bindings::dma_data_direction_DMA_BIDIRECTIONAL,
 }
 
 impl Direction {
     #[inline]
     pub(crate) fn as_raw(self) -> bindings::dma_data_direction {
-        match self {
-            Direction::ToDevice => bindings::dma_data_direction_DMA_TO_DEVICE,
-            Direction::FromDevice => bindings::dma_data_direction_DMA_FROM_DEVICE,
-            Direction::Both => bindings::dma_data_direction_DMA_BIDIRECTIONAL,
-        }
+        self as bindings::dma_data_direction
     }
 
     /// Returns whether the device may read memory that is mapped in this direction.

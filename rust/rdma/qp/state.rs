@@ -12,34 +12,27 @@ use core::fmt;
 
 /// The state of a queue pair (`enum ib_qp_state`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
 pub enum State {
     /// Initial state.
-    Reset,
+    Reset = bindings::ib_qp_state_IB_QPS_RESET,
     /// On a port. Receives can be posted, but incoming packets are dropped.
-    Init,
+    Init = bindings::ib_qp_state_IB_QPS_INIT,
     /// Ready to receive: incoming packets are accepted.
-    Rtr,
+    Rtr = bindings::ib_qp_state_IB_QPS_RTR,
     /// Ready to send, in addition to [`Rtr`](Self::Rtr).
-    Rts,
+    Rts = bindings::ib_qp_state_IB_QPS_RTS,
     /// Send queue drained, or being drained.
-    Sqd,
+    Sqd = bindings::ib_qp_state_IB_QPS_SQD,
     /// Send queue error: a send of an unreliable service failed. Receives still work.
-    Sqe,
+    Sqe = bindings::ib_qp_state_IB_QPS_SQE,
     /// Error: all posted work requests are flushed.
-    Error,
+    Error = bindings::ib_qp_state_IB_QPS_ERR,
 }
 
 impl State {
     pub(super) fn as_raw(self) -> bindings::ib_qp_state {
-        match self {
-            Self::Reset => bindings::ib_qp_state_IB_QPS_RESET,
-            Self::Init => bindings::ib_qp_state_IB_QPS_INIT,
-            Self::Rtr => bindings::ib_qp_state_IB_QPS_RTR,
-            Self::Rts => bindings::ib_qp_state_IB_QPS_RTS,
-            Self::Sqd => bindings::ib_qp_state_IB_QPS_SQD,
-            Self::Sqe => bindings::ib_qp_state_IB_QPS_SQE,
-            Self::Error => bindings::ib_qp_state_IB_QPS_ERR,
-        }
+        self as bindings::ib_qp_state
     }
 
     /// Returns the state; unknown values become [`Error`](Self::Error).
