@@ -91,7 +91,7 @@ pub use crate::net::Address;
 pub use crate::sync::WaitLimits;
 
 pub(crate) use active::resolve_for_datagrams;
-pub(crate) use cm_id::CmId;
+pub(crate) use cm_id::BoundId;
 pub(crate) use destination::Destination;
 pub(crate) use listener::{
     forget_names,

@@ -25,8 +25,8 @@ use super::{
     cm::{
         resolve_for_datagrams,
         Address,
+        BoundId,
         Cause,
-        CmId,
         Destination,
         Error,
         Stage,
@@ -96,14 +96,13 @@ impl<E: QpContext<QpType = Ud>> Receiver for QueuePair<E> {
 ///
 /// # Invariants
 ///
-/// - The CM ID has a device, which stays registered until the CM ID is destroyed.
-/// - The queue pairs of `receivers` are attached to the group.
+/// The queue pairs of `receivers` are attached to the group.
 pub struct Membership {
     // Dropped before `id`, which keeps its device registered.
     destination: Destination,
     role: Role,
     receivers: KVec<Arc<dyn Receiver>>,
-    id: CmId,
+    id: BoundId,
 }
 
 impl Membership {
@@ -132,9 +131,7 @@ impl Membership {
         if !group.is_multicast() {
             return Err(Stage::Address.failed(EINVAL));
         }
-        let id = CmId::new::<Ud>(namespace, wake, owner)
-            .map_err(|error| Stage::Address.failed(error))?;
-        resolve_for_datagrams(&id, from, group, limits)?;
+        let id = resolve_for_datagrams(namespace, from, group, wake, owner, limits)?;
         id.step(Stage::Join, limits, |_| {
             // SAFETY: By the invariants of `CmId`, the CM ID is valid. Its address is resolved, and
             // it has no queue pair. `group` is valid and only read.
@@ -151,7 +148,7 @@ impl Membership {
         let mut destination = id.destination().ok_or(Stage::Join.failed(EINVAL))?;
         // The connection manager leaves it to its caller to set the Ethernet address of a group.
         destination.set_ethernet(ethernet(&destination.gid()));
-        // INVARIANT: The address is resolved, so the CM ID has a device.
+        // INVARIANT: `receivers` is empty.
         Ok(Self {
             destination,
             role,
@@ -169,14 +166,12 @@ impl Membership {
 
     /// Returns the local device.
     pub fn device(&self) -> &Device {
-        // SAFETY: By the type invariant, the CM ID has a device.
-        unsafe { self.id.device() }
+        self.id.device()
     }
 
     /// Returns the port of the device; `None` if the device has no port of that number.
     pub fn port(&self) -> Option<Port<'_>> {
-        // SAFETY: By the type invariant, the CM ID has a device.
-        unsafe { self.id.port() }
+        self.id.port()
     }
 
     /// Returns the GID of the group.

@@ -28,4 +28,12 @@ impl<'a> WaitLimits<'a> {
             cancelled,
         }
     }
+
+    /// Returns these limits with one step allowed to use all time up to the deadline. Any context.
+    pub fn until_deadline(self) -> Self {
+        Self {
+            limit: self.deadline.left(),
+            ..self
+        }
+    }
 }

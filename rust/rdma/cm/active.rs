@@ -3,7 +3,10 @@
 //! The steps of the active side, from a CM ID to a connected queue pair.
 
 use super::{
-    cm_id::CmId,
+    cm_id::{
+        BoundId,
+        CmId, //
+    },
     peer::Message,
     Address,
     Cause,
@@ -25,9 +28,12 @@ use crate::{
             Device, //
         },
         qp::{
+            AckTimeout,
             QpInitAttr,
             QueuePair,
-            Reliable, //
+            Reliable,
+            RnrTimer,
+            Ud, //
         },
     },
     sync::{
@@ -110,39 +116,42 @@ impl<E: Endpoint> Id<E> {
         to: &Address,
         limits: WaitLimits<'_>,
     ) -> Result<Addressed<E>, Error> {
-        resolve(&self.id, from, to, limits)?;
-        // INVARIANT: The address is resolved, so the CM ID has a device.
-        Ok(Addressed(self))
+        let id = resolve(self.id, from, to, limits)?;
+        Ok(Addressed(id, self._endpoint))
     }
 }
 
-/// Resolves the address of a CM ID for datagrams. Fails if the device has no datagrams. Sleeps.
+/// Creates a CM ID for datagrams and resolves its address. Fails if the device has no datagrams.
+/// Sleeps.
 pub(crate) fn resolve_for_datagrams(
-    id: &CmId,
+    namespace: &Namespace,
     from: Option<&Address>,
     to: &Address,
+    wake: Arc<TimedCompletion>,
+    owner: &'static CStr,
     limits: WaitLimits<'_>,
-) -> Result<(), Error> {
-    resolve(id, from, to, limits)?;
-    // SAFETY: The address is resolved, so the CM ID has a device.
-    let (device, port) = unsafe { (id.device(), id.port()) };
+) -> Result<BoundId, Error> {
+    let stage = Stage::Address;
+    let id = CmId::new::<Ud>(namespace, wake, owner).map_err(|error| stage.failed(error))?;
+    let id = resolve(id, from, to, limits)?;
     // On an iWARP port, rdma_connect() would send a connection request.
-    if port.is_some_and(|port| port.protocol() == Protocol::Iwarp) {
-        return Err(Error {
-            stage: Stage::Address,
-            cause: Cause::Lacks(device.name(), "datagrams"),
-        });
+    if id
+        .port()
+        .is_some_and(|port| port.protocol() == Protocol::Iwarp)
+    {
+        let cause = Cause::Lacks(id.device().name(), "datagrams");
+        return Err(Error { stage, cause });
     }
-    Ok(())
+    Ok(id)
 }
 
 /// Resolves the address of a CM ID, which has a device afterwards. Sleeps.
-pub(crate) fn resolve(
-    id: &CmId,
+fn resolve(
+    id: CmId,
     from: Option<&Address>,
     to: &Address,
     limits: WaitLimits<'_>,
-) -> Result<(), Error> {
+) -> Result<BoundId, Error> {
     let from = from.map_or(ptr::null_mut(), Address::as_raw);
     let end = Deadline::after(limits.limit).min(limits.deadline);
     loop {
@@ -162,7 +171,8 @@ pub(crate) fn resolve(
             }
         });
         match answer {
-            Ok(()) => return Ok(()),
+            // SAFETY: The address is resolved, so the CM ID has a device.
+            Ok(()) => return Ok(unsafe { BoundId::new(id) }),
             Err(error) if !error.cause.is_core_timeout() => return Err(error),
             Err(error) if end.left() == Msecs::new(0) => {
                 return Err(Error {
@@ -183,70 +193,38 @@ pub(super) fn resolve_route(id: &CmId, limits: WaitLimits<'_>) -> Result<(), Err
     })
 }
 
-/// Sets the acknowledgement time-out, see [`Addressed::set_ack_timeout`].
-pub(super) fn set_ack_timeout(id: &CmId, exponent: u8) -> Result {
-    if exponent >= 32 {
-        return Err(EINVAL);
-    }
-    // SAFETY: By the invariants of `CmId`, the CM ID is valid.
-    to_result(unsafe { bindings::rdma_set_ack_timeout(id.as_ptr(), exponent) })
-}
-
-/// Sets the minimum RNR timer, see [`Addressed::set_min_rnr_timer`].
-pub(super) fn set_min_rnr_timer(id: &CmId, code: u8) -> Result {
-    if code >= 32 {
-        return Err(EINVAL);
-    }
-    // SAFETY: By the invariants of `CmId`, the CM ID is valid.
-    to_result(unsafe { bindings::rdma_set_min_rnr_timer(id.as_ptr(), code) })
-}
-
 /// A CM ID with a resolved address, and thus with a local device.
-///
-/// # Invariants
-///
-/// The CM ID has a device, which stays registered until the CM ID is destroyed.
-pub struct Addressed<E: Endpoint>(Id<E>);
+pub struct Addressed<E: Endpoint>(BoundId, PhantomData<fn(E)>);
 
 impl<E: Endpoint> Addressed<E> {
     /// The local device that the connection will use.
     pub fn device(&self) -> &Device {
-        // SAFETY: By the type invariant, the CM ID has a device.
-        unsafe { self.0.id.device() }
+        self.0.device()
     }
 
     /// Sets the IP type of service, or the InfiniBand service level, of the connection
     /// (`rdma_set_service_type`).
     pub fn set_service_type(&self, tos: u8) {
         // SAFETY: By the invariants of `CmId`, the CM ID is valid.
-        unsafe { bindings::rdma_set_service_type(self.0.id.as_ptr(), tos.into()) };
+        unsafe { bindings::rdma_set_service_type(self.0.as_ptr(), tos.into()) };
     }
 
-    /// Sets how long to wait for an acknowledgement before retransmission: 4.096 µs × 2^`exponent`,
-    /// and 0 for ever (`rdma_set_ack_timeout`). The default is derived from the path.
-    ///
-    /// # Errors
-    ///
-    /// `EINVAL` for an exponent above 31.
-    pub fn set_ack_timeout(&self, exponent: u8) -> Result
+    /// Sets how long to wait for an acknowledgement before retransmission
+    /// (`rdma_set_ack_timeout`). The default is derived from the path.
+    pub fn set_ack_timeout(&self, timeout: AckTimeout) -> Result
     where
         E::QpType: Reliable,
     {
-        set_ack_timeout(&self.0.id, exponent)
+        self.0.set_ack_timeout(timeout)
     }
 
     /// Sets how long a peer must wait before it repeats a send for which no receive was posted
-    /// (`rdma_set_min_rnr_timer`). `code` is an entry of the specification's table of RNR NAK
-    /// timers: 1 is 10 µs, 31 is 492 ms, and 0, the default, is 655 ms.
-    ///
-    /// # Errors
-    ///
-    /// `EINVAL` for a code above 31.
-    pub fn set_min_rnr_timer(&self, code: u8) -> Result
+    /// (`rdma_set_min_rnr_timer`). The default is 655 ms.
+    pub fn set_min_rnr_timer(&self, timer: RnrTimer) -> Result
     where
         E::QpType: Reliable,
     {
-        set_min_rnr_timer(&self.0.id, code)
+        self.0.set_min_rnr_timer(timer)
     }
 
     /// Creates the queue pair (`rdma_create_qp`). Sleeps.
@@ -263,9 +241,9 @@ impl<E: Endpoint> Addressed<E> {
         context: impl PinInit<E, kernel::error::Error>,
         owner: &'static CStr,
     ) -> Result<Prepared<E>> {
-        let id = self.0.id;
-        // SAFETY: By the type invariant, the CM ID has a device. The CM ID is consumed, so it has
-        // no other queue pair. `Prepared` and `Connected` drop the CM ID before the queue pair.
+        let id = self.0;
+        // SAFETY: The CM ID is consumed, so it has no other queue pair. `Prepared` and `Connected`
+        // drop the CM ID before the queue pair.
         let queue = unsafe { id.create_queue_pair(init_attr, context, owner)? };
         Ok(Prepared { id, queue })
     }
@@ -274,7 +252,7 @@ impl<E: Endpoint> Addressed<E> {
 /// A CM ID with a queue pair, not yet connected. Receives may be posted.
 pub struct Prepared<E: Endpoint> {
     // Dropped before `queue`, to which the CM ID points.
-    id: CmId,
+    id: BoundId,
     queue: Arc<QueuePair<E>>,
 }
 
@@ -302,11 +280,7 @@ impl<E: Endpoint> Prepared<E> {
         self.id.tell(self.queue.clone());
         // The connection manager retransmits the request, so only the deadline limits the wait for
         // the peer's reply.
-        let limits = WaitLimits {
-            limit: limits.deadline.left(),
-            ..limits
-        };
-        self.id.step(Stage::Connect, limits, |_| {
+        self.id.step(Stage::Connect, limits.until_deadline(), |_| {
             // SAFETY: By the invariants of `CmId`, the CM ID is valid, and its route is resolved.
             // `request` is valid, and its private data is copied before the call returns.
             unsafe { bindings::rdma_connect(self.id.as_ptr(), &mut request) }

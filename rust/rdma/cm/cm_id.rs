@@ -32,8 +32,10 @@ use crate::{
             Port, //
         },
         qp::{
+            AckTimeout,
             QpInitAttr,
             QueuePair,
+            RnrTimer,
             Sealed, //
         },
     },
@@ -46,6 +48,7 @@ use crate::{
 use core::{
     ffi::c_int,
     mem::ManuallyDrop,
+    ops::Deref,
     ptr::{
         self,
         NonNull, //
@@ -295,6 +298,35 @@ fn code(status: c_int) -> Cause {
     }
 }
 
+type Handler =
+    unsafe extern "C" fn(*mut bindings::rdma_cm_id, *mut bindings::rdma_cm_event) -> c_int;
+
+/// Creates a CM ID for the transport service `S` in `namespace` (`__rdma_create_kernel_id`). May
+/// sleep.
+///
+/// # Safety
+///
+/// `handler` must accept `context` as the context of the CM ID, until the CM ID is destroyed.
+pub(super) unsafe fn create<S: Sealed, C>(
+    namespace: &Namespace,
+    handler: Handler,
+    context: *const C,
+    owner: &'static CStr,
+) -> Result<NonNull<bindings::rdma_cm_id>> {
+    // SAFETY: The namespace is alive. The rest are the safety requirements of this function.
+    let raw = from_err_ptr(unsafe {
+        bindings::__rdma_create_kernel_id(
+            namespace.as_ptr(),
+            Some(handler),
+            context.cast_mut().cast(),
+            S::PORT_SPACE,
+            S::QP_TYPE,
+            owner.as_char_ptr(),
+        )
+    })?;
+    NonNull::new(raw).ok_or(ENOMEM)
+}
+
 /// A CM ID with the state of its event handler (`struct rdma_cm_id`).
 ///
 /// # Invariants
@@ -321,23 +353,11 @@ impl CmId {
         owner: &'static CStr,
     ) -> Result<Self> {
         let cm_handler = CmHandler::new(wake, None, None)?;
-        // SAFETY: The namespace is alive. `cm_handler` is in an `Arc`, so it is pinned, and `drop`
-        // destroys the CM ID before it drops the `Arc`.
-        let raw = from_err_ptr(unsafe {
-            bindings::__rdma_create_kernel_id(
-                namespace.as_ptr(),
-                Some(handler),
-                ptr::from_ref(&*cm_handler).cast_mut().cast(),
-                S::PORT_SPACE,
-                S::QP_TYPE,
-                owner.as_char_ptr(),
-            )
-        })?;
+        // SAFETY: `cm_handler` is in an `Arc`, so it is pinned, and `drop` destroys the CM ID
+        // before it drops the `Arc`.
+        let raw = unsafe { create::<S, _>(namespace, handler, &*cm_handler, owner)? };
         // INVARIANT: Created with this handler and this context; nobody else has it.
-        Ok(Self {
-            raw: NonNull::new(raw).ok_or(ENOMEM)?,
-            cm_handler,
-        })
+        Ok(Self { raw, cm_handler })
     }
 
     /// Takes ownership of the CM ID of a connection request, which will wait in `backlog`. May
@@ -430,16 +450,6 @@ impl CmId {
         unsafe { Address::from_raw(&raw const (*self.as_ptr()).route.addr.dst_addr) }
     }
 
-    /// Returns the port of the device.
-    ///
-    /// # Safety
-    ///
-    /// The id must have a device.
-    pub(crate) unsafe fn port(&self) -> Option<Port<'_>> {
-        // SAFETY: By the safety requirements, there is a device. Its port number is set with it.
-        unsafe { self.device().port((*self.as_ptr()).port_num) }
-    }
-
     /// Calls `observer` for each event from now on.
     pub(super) fn observe(&self, observer: Arc<dyn Observer>) {
         self.cm_handler.state.lock().observer = Some(observer);
@@ -450,50 +460,24 @@ impl CmId {
         self.cm_handler.state.lock().queue = Some(queue);
     }
 
+    /// Sets the acknowledgement time-out, see [`Addressed::set_ack_timeout`].
+    ///
+    /// [`Addressed::set_ack_timeout`]: super::Addressed::set_ack_timeout
+    pub(super) fn set_ack_timeout(&self, timeout: AckTimeout) -> Result {
+        // SAFETY: By the type invariant, the CM ID is valid.
+        to_result(unsafe { bindings::rdma_set_ack_timeout(self.as_ptr(), timeout.get()) })
+    }
+
+    /// Sets the minimum RNR timer, see [`Addressed::set_min_rnr_timer`].
+    ///
+    /// [`Addressed::set_min_rnr_timer`]: super::Addressed::set_min_rnr_timer
+    pub(super) fn set_min_rnr_timer(&self, timer: RnrTimer) -> Result {
+        // SAFETY: By the type invariant, the CM ID is valid.
+        to_result(unsafe { bindings::rdma_set_min_rnr_timer(self.as_ptr(), timer.get()) })
+    }
+
     pub(crate) fn as_ptr(&self) -> *mut bindings::rdma_cm_id {
         self.raw.as_ptr()
-    }
-
-    /// Returns the device.
-    ///
-    /// # Safety
-    ///
-    /// The CM ID must have a device.
-    pub(crate) unsafe fn device(&self) -> &Device {
-        // SAFETY: By the safety requirements, there is a device. The connection manager's client
-        // keeps it registered until the CM ID is destroyed.
-        unsafe { Device::from_raw((*self.as_ptr()).device) }
-    }
-
-    /// Creates the queue pair of the CM ID (`rdma_create_qp`). Sleeps.
-    ///
-    /// # Safety
-    ///
-    /// The CM ID must have a device and no queue pair. It must be destroyed before the result is
-    /// dropped.
-    // Not inlined: the attributes of a queue pair would take a large part of the caller's stack
-    // frame.
-    #[inline(never)]
-    pub(super) unsafe fn create_queue_pair<E: Endpoint>(
-        &self,
-        init_attr: QpInitAttr<E>,
-        context: impl PinInit<E, kernel::error::Error>,
-        owner: &'static CStr,
-    ) -> Result<Arc<QueuePair<E>>> {
-        // SAFETY: By the safety requirements, the CM ID has a device.
-        if !init_attr.are_of(unsafe { self.device() }) {
-            return Err(EINVAL);
-        }
-        let id = self.as_ptr();
-        let make = |pd, attributes: &mut _| {
-            // SAFETY: The CM ID is valid and has a device, to which the domain belongs.
-            to_result(unsafe { bindings::rdma_create_qp(id, pd, attributes) })?;
-            // SAFETY: The CM ID is valid, and `rdma_create_qp` has set its queue pair.
-            NonNull::new(unsafe { (*id).qp }).ok_or(EINVAL)
-        };
-        // SAFETY: `make` creates a queue pair with the attributes that it is given. Only the CM ID
-        // knows it besides the result, and the caller destroys the CM ID first.
-        unsafe { QueuePair::create(init_attr, context, owner, make) }
     }
 
     /// Performs a step: calls `begin` with its time-out, then waits for its result. Sleeps.
@@ -561,5 +545,72 @@ impl Drop for CmId {
         state.queue = None;
         state.backlog = None;
         state.observer = None;
+    }
+}
+
+/// A CM ID with a device.
+///
+/// # Invariants
+///
+/// The CM ID has a device, which stays registered until the CM ID is destroyed.
+pub(crate) struct BoundId(CmId);
+
+impl Deref for BoundId {
+    type Target = CmId;
+
+    fn deref(&self) -> &CmId {
+        &self.0
+    }
+}
+
+impl BoundId {
+    /// # Safety
+    ///
+    /// The CM ID must have a device.
+    pub(super) unsafe fn new(id: CmId) -> Self {
+        // INVARIANT: By the safety requirements. The connection manager's client keeps the device
+        // registered until the CM ID is destroyed.
+        Self(id)
+    }
+
+    /// Returns the device.
+    pub(crate) fn device(&self) -> &Device {
+        // SAFETY: By the type invariant, the CM ID has a device, which is registered.
+        unsafe { Device::from_raw((*self.as_ptr()).device) }
+    }
+
+    /// Returns the port of the device; `None` if the device has no port of that number.
+    pub(crate) fn port(&self) -> Option<Port<'_>> {
+        // SAFETY: By the type invariant, the CM ID has a device. Its port number is set with it.
+        self.device().port(unsafe { (*self.as_ptr()).port_num })
+    }
+
+    /// Creates the queue pair of the CM ID (`rdma_create_qp`). Sleeps.
+    ///
+    /// # Safety
+    ///
+    /// The CM ID must have no queue pair. It must be destroyed before the result is dropped.
+    // Not inlined: the attributes of a queue pair would take a large part of the caller's stack
+    // frame.
+    #[inline(never)]
+    pub(super) unsafe fn create_queue_pair<E: Endpoint>(
+        &self,
+        init_attr: QpInitAttr<E>,
+        context: impl PinInit<E, kernel::error::Error>,
+        owner: &'static CStr,
+    ) -> Result<Arc<QueuePair<E>>> {
+        if !init_attr.are_of(self.device()) {
+            return Err(EINVAL);
+        }
+        let id = self.as_ptr();
+        let make = |pd, attributes: &mut _| {
+            // SAFETY: The CM ID is valid and has a device, to which the domain belongs.
+            to_result(unsafe { bindings::rdma_create_qp(id, pd, attributes) })?;
+            // SAFETY: The CM ID is valid, and `rdma_create_qp` has set its queue pair.
+            NonNull::new(unsafe { (*id).qp }).ok_or(EINVAL)
+        };
+        // SAFETY: `make` creates a queue pair with the attributes that it is given. Only the CM ID
+        // knows it besides the result, and the caller destroys the CM ID first.
+        unsafe { QueuePair::create(init_attr, context, owner, make) }
     }
 }

@@ -3,7 +3,7 @@
 //! An established connection.
 
 use super::{
-    cm_id::CmId,
+    cm_id::BoundId,
     Endpoint,
     PeerParameters,
     RdAtomicLimits, //
@@ -17,7 +17,7 @@ use kernel::sync::Arc;
 /// An established connection. Dropping it disconnects and drains the queue pair.
 pub struct Connected<E: Endpoint> {
     // Dropped before `queue`, to which the CM ID points.
-    id: CmId,
+    id: BoundId,
     queue: Arc<QueuePair<E>>,
     peer: PeerParameters,
     rd_atomic: RdAtomicLimits,
@@ -26,7 +26,7 @@ pub struct Connected<E: Endpoint> {
 impl<E: Endpoint> Connected<E> {
     /// Creates the connection of `queue`, which the CM ID `id` has established.
     pub(super) fn new(
-        id: CmId,
+        id: BoundId,
         queue: Arc<QueuePair<E>>,
         peer: PeerParameters,
         rd_atomic: RdAtomicLimits,

@@ -3,11 +3,10 @@
 //! The steps of the passive side, from a connection request to a connected queue pair.
 
 use super::{
-    active::{
-        set_ack_timeout,
-        set_min_rnr_timer, //
+    cm_id::{
+        BoundId,
+        CmId, //
     },
-    cm_id::CmId,
     peer::Message,
     Address,
     Cause,
@@ -25,9 +24,11 @@ use crate::{
     rdma::{
         device::Device,
         qp::{
+            AckTimeout,
             QpInitAttr,
             QueuePair,
-            Reliable, //
+            Reliable,
+            RnrTimer, //
         },
     },
     sync::TimedCompletion, //
@@ -44,19 +45,15 @@ use kernel::{
 };
 
 /// A peer's connection request. Dropping it rejects the request, without private data.
-///
-/// # Invariants
-///
-/// The CM ID has a device, which stays registered until the CM ID is destroyed.
 pub struct Incoming<E: Endpoint> {
-    id: CmId,
+    id: BoundId,
     peer: PeerParameters,
     _endpoint: PhantomData<fn(E)>,
 }
 
 impl<E: Endpoint> Incoming<E> {
-    /// Takes a request over. `id` must be the CM ID of a request, which has a device.
-    pub(super) fn new(id: CmId) -> Self {
+    /// Takes over the request of `id`.
+    pub(super) fn new(id: BoundId) -> Self {
         let peer = id.taken();
         Self {
             id,
@@ -67,8 +64,7 @@ impl<E: Endpoint> Incoming<E> {
 
     /// Returns the local device that the request came through.
     pub fn device(&self) -> &Device {
-        // SAFETY: By the type invariant, the CM ID has a device.
-        unsafe { self.id.device() }
+        self.id.device()
     }
 
     /// Returns the parameters of the request.
@@ -94,28 +90,20 @@ impl<E: Endpoint> Incoming<E> {
 
     /// Sets the acknowledgement time-out, as
     /// [`Addressed::set_ack_timeout`](super::Addressed::set_ack_timeout).
-    ///
-    /// # Errors
-    ///
-    /// `EINVAL` for an exponent above 31.
-    pub fn set_ack_timeout(&self, exponent: u8) -> Result
+    pub fn set_ack_timeout(&self, timeout: AckTimeout) -> Result
     where
         E::QpType: Reliable,
     {
-        set_ack_timeout(&self.id, exponent)
+        self.id.set_ack_timeout(timeout)
     }
 
     /// Sets the minimum RNR timer, as
     /// [`Addressed::set_min_rnr_timer`](super::Addressed::set_min_rnr_timer).
-    ///
-    /// # Errors
-    ///
-    /// `EINVAL` for a code above 31.
-    pub fn set_min_rnr_timer(&self, code: u8) -> Result
+    pub fn set_min_rnr_timer(&self, timer: RnrTimer) -> Result
     where
         E::QpType: Reliable,
     {
-        set_min_rnr_timer(&self.id, code)
+        self.id.set_min_rnr_timer(timer)
     }
 
     /// Rejects the request with `private_data` (`rdma_reject`). Sleeps.
@@ -128,7 +116,7 @@ impl<E: Endpoint> Incoming<E> {
     ///   private data.
     /// - The error of `rdma_reject`, for example if the peer is gone.
     pub fn reject(self, private_data: &[u8]) -> Result<(), Error> {
-        reject(&self.id, Message::Rejection, private_data, self.device())
+        reject(&self.id, Message::Rejection, private_data)
     }
 
     /// Creates the queue pair (`rdma_create_qp`). On failure, the request is rejected. Sleeps.
@@ -151,9 +139,8 @@ impl<E: Endpoint> Incoming<E> {
         owner: &'static CStr,
     ) -> Result<Accepting<E>, Error> {
         let Self { id, peer, .. } = self;
-        // SAFETY: By the type invariant, the CM ID has a device. The request is consumed, so the CM
-        // ID has no other queue pair. `Accepting` and `Connected` drop the CM ID before the queue
-        // pair.
+        // SAFETY: The request is consumed, so the CM ID has no other queue pair. `Accepting` and
+        // `Connected` drop the CM ID before the queue pair.
         let queue = unsafe { id.create_queue_pair(init_attr, context, owner) };
         // rdma_create_qp() fails if the request has ended: the reason for its end is more specific.
         let queue = queue.map_err(|error| Error {
@@ -165,15 +152,10 @@ impl<E: Endpoint> Incoming<E> {
 }
 
 /// Rejects the request of `id` with a message of this kind. Sleeps.
-pub(super) fn reject(
-    id: &CmId,
-    message: Message,
-    private_data: &[u8],
-    device: &Device,
-) -> Result<(), Error> {
+pub(super) fn reject(id: &BoundId, message: Message, private_data: &[u8]) -> Result<(), Error> {
     let stage = Stage::Accept;
     let length = message
-        .length_of(private_data, device)
+        .length_of(private_data, id.device())
         .map_err(|cause| Error { stage, cause })?;
     let reason = bindings::ib_cm_rej_reason_IB_CM_REJ_CONSUMER_DEFINED as u8;
     let data = private_data.as_ptr().cast();
@@ -205,7 +187,7 @@ pub(super) unsafe fn accept(id: &CmId, reply: &mut bindings::rdma_conn_param) ->
 /// request is accepted. Dropping it rejects the request.
 pub struct Accepting<E: Endpoint> {
     // Dropped before `queue`, to which the CM ID points.
-    id: CmId,
+    id: BoundId,
     queue: Arc<QueuePair<E>>,
     peer: PeerParameters,
 }
@@ -236,11 +218,7 @@ impl<E: Endpoint> Accepting<E> {
         let mut reply = parameters.as_raw(Stage::Accept, Message::Acceptance, device, rd_atomic)?;
         self.id.tell(self.queue.clone());
         // As in `Prepared::connect`, only the deadline limits the exchange of messages.
-        let limits = WaitLimits {
-            limit: limits.deadline.left(),
-            ..limits
-        };
-        self.id.step(Stage::Accept, limits, |_| {
+        self.id.step(Stage::Accept, limits.until_deadline(), |_| {
             // SAFETY: `reply` points to the private data that `parameters` borrows.
             unsafe { accept(&self.id, &mut reply) }
         })?;

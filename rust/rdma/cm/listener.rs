@@ -12,6 +12,8 @@
 
 use super::{
     cm_id::{
+        create,
+        BoundId,
         CmHandler,
         CmId,
         RequestQueue, //
@@ -32,10 +34,7 @@ use crate::{
     sync::TimedCompletion, //
 };
 use core::{
-    ffi::{
-        c_int,
-        c_void, //
-    },
+    ffi::c_int,
     marker::PhantomData,
     mem::ManuallyDrop,
     ptr::{
@@ -45,10 +44,7 @@ use core::{
 };
 use kernel::{
     alloc::kvec::PushError,
-    error::{
-        from_err_ptr,
-        to_result, //
-    },
+    error::to_result,
     new_mutex,
     prelude::*,
     str::CStr,
@@ -281,22 +277,12 @@ impl RawListener {
 
     /// Creates a CM ID whose handler works on the backlog.
     fn id<S: Sealed>(&self, namespace: &Namespace, owner: &'static CStr) -> Result<ListenId> {
-        let context: *const Backlog = &*self.backlog;
         let owner = lasting_name(owner)?;
-        // SAFETY: The namespace is alive. The backlog is in an `Arc`, so it is pinned, and `drop`
-        // destroys the CM ID before it drops the `Arc`.
-        let raw = from_err_ptr(unsafe {
-            bindings::__rdma_create_kernel_id(
-                namespace.as_ptr(),
-                Some(handler),
-                context.cast_mut().cast::<c_void>(),
-                S::PORT_SPACE,
-                S::QP_TYPE,
-                owner.as_char_ptr(),
-            )
-        })?;
+        // SAFETY: The backlog is in an `Arc`, so it is pinned, and `drop` destroys the CM ID before
+        // it drops the `Arc`.
+        let raw = unsafe { create::<S, _>(namespace, handler, &*self.backlog, owner)? };
         // INVARIANT: Created with this handler and this context; nobody else has it.
-        let id = ListenId(NonNull::new(raw).ok_or(ENOMEM)?);
+        let id = ListenId(raw);
         // SAFETY: By the invariants of `ListenId`, the CM ID is valid.
         to_result(unsafe { bindings::rdma_set_afonly(id.0.as_ptr(), 1) })?;
         Ok(id)
@@ -336,11 +322,13 @@ impl RawListener {
         &self.address
     }
 
-    /// Takes the CM ID of the oldest request that waits. It has a device.
-    pub(super) fn next(&self) -> Result<Option<CmId>, Lost> {
+    /// Takes the CM ID of the oldest request that waits.
+    pub(super) fn next(&self) -> Result<Option<BoundId>, Lost> {
         match self.backlog.take() {
+            // SAFETY: The CM ID of a request has a device.
+            Some(id) => Ok(Some(unsafe { BoundId::new(id) })),
             None if self.backlog.queue.lock().removed => Err(Lost::DeviceRemoved),
-            id => Ok(id),
+            None => Ok(None),
         }
     }
 }

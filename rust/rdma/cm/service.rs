@@ -26,7 +26,7 @@ use super::{
         resolve_for_datagrams,
         resolve_route, //
     },
-    cm_id::CmId,
+    cm_id::BoundId,
     destination::Destination,
     incoming::{
         accept,
@@ -80,14 +80,10 @@ const NONE: RdAtomicLimits = RdAtomicLimits {
 };
 
 /// A service that was found.
-///
-/// # Invariants
-///
-/// The CM ID has a device, which stays registered until the CM ID is destroyed.
 pub struct Service {
     // Dropped before `id`, which keeps its device registered.
     destination: Destination,
-    id: CmId,
+    id: BoundId,
     peer: PeerParameters,
 }
 
@@ -113,28 +109,19 @@ impl Service {
         limits: WaitLimits<'_>,
     ) -> Result<Self, Error> {
         let stage = Stage::Connect;
-        let id = CmId::new::<Ud>(namespace, wake, owner)
-            .map_err(|error| Stage::Address.failed(error))?;
-        resolve_for_datagrams(&id, from, to, limits)?;
-        // SAFETY: The address is resolved, so the CM ID has a device.
-        let device = unsafe { id.device() };
+        let id = resolve_for_datagrams(namespace, from, to, wake, owner, limits)?;
         let parameters = Parameters {
             private_data,
             ..Parameters::default()
         };
-        let mut request = parameters.as_raw(stage, Message::ServiceRequest, device, NONE)?;
+        let mut request = parameters.as_raw(stage, Message::ServiceRequest, id.device(), NONE)?;
         resolve_route(&id, limits)?;
-        let answer = WaitLimits {
-            limit: limits.deadline.left(),
-            ..limits
-        };
-        id.step(stage, answer, |_| {
+        id.step(stage, limits.until_deadline(), |_| {
             // SAFETY: By the invariants of `CmId`, the CM ID is valid, and its route is resolved.
             // `request` is valid, and its private data is copied before the call returns.
             unsafe { bindings::rdma_connect(id.as_ptr(), &mut request) }
         })?;
         let peer = id.peer();
-        // INVARIANT: The address is resolved, so the CM ID has a device.
         Ok(Self {
             destination: id.destination().ok_or(stage.failed(EINVAL))?,
             id,
@@ -144,14 +131,12 @@ impl Service {
 
     /// Returns the local device of the path.
     pub fn device(&self) -> &Device {
-        // SAFETY: By the type invariant, the CM ID has a device.
-        unsafe { self.id.device() }
+        self.id.device()
     }
 
     /// Returns the local port of the path; `None` if the device has no port of that number.
     pub fn port(&self) -> Option<Port<'_>> {
-        // SAFETY: By the type invariant, the CM ID has a device.
-        unsafe { self.id.port() }
+        self.id.port()
     }
 
     /// Returns the number of the queue pair to send datagrams to.
@@ -212,9 +197,8 @@ impl ServiceListener {
     ///
     /// As [`Listener::next`](super::Listener::next).
     pub fn next(&self) -> Result<Option<Query>, Lost> {
-        let query = |id: CmId| Query {
+        let query = |id: BoundId| Query {
             peer: id.taken(),
-            // INVARIANT: The CM ID of a query has a device.
             id,
         };
         Ok(self.0.next()?.map(query))
@@ -222,12 +206,8 @@ impl ServiceListener {
 }
 
 /// A peer's service query. Dropping it rejects the query.
-///
-/// # Invariants
-///
-/// The CM ID has a device, which stays registered until the CM ID is destroyed.
 pub struct Query {
-    id: CmId,
+    id: BoundId,
     peer: PeerParameters,
 }
 
@@ -235,14 +215,12 @@ impl Query {
     /// Returns the local device that the query came through. The queue pair of the answer must be
     /// on this device.
     pub fn device(&self) -> &Device {
-        // SAFETY: By the type invariant, the CM ID has a device.
-        unsafe { self.id.device() }
+        self.id.device()
     }
 
     /// Returns the port of the device; `None` if the device has no port of that number.
     pub fn port(&self) -> Option<Port<'_>> {
-        // SAFETY: By the type invariant, the CM ID has a device.
-        unsafe { self.id.port() }
+        self.id.port()
     }
 
     /// Returns the address of the peer.
@@ -300,6 +278,6 @@ impl Query {
     ///
     /// As [`Incoming::reject`](super::Incoming::reject).
     pub fn reject(self, private_data: &[u8]) -> Result<(), Error> {
-        reject(&self.id, Message::ServiceReply, private_data, self.device())
+        reject(&self.id, Message::ServiceReply, private_data)
     }
 }
