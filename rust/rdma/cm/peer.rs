@@ -11,8 +11,7 @@ use crate::{
     bindings,
     rdma::device::{
         Attributes,
-        Device,
-        NodeType, //
+        Device, //
     },
 };
 use core::ffi::c_void;
@@ -38,7 +37,7 @@ pub(super) enum Message {
 impl Message {
     /// Returns how many bytes of private data the message carries.
     fn room(self, device: &Device) -> usize {
-        if device.attributes().node_type == NodeType::Rnic {
+        if device.is_rnic() {
             // MPA carries more, but `private_data_len` of `rdma_conn_param` is one byte.
             return u8::MAX.into();
         }
@@ -164,14 +163,10 @@ pub struct PeerParameters {
     pub responder_resources: u8,
     /// RDMA reads and atomics that the peer allows us to have outstanding.
     pub initiator_depth: u8,
-    /// Retransmissions before the peer gives the connection up. Set in a request only.
-    pub retry_count: u8,
     /// Retries of the peer's sends while we have no receive posted; 7 is for ever.
     pub rnr_retry_count: u8,
     /// Number of the peer's queue pair; 0 with iWARP.
     pub queue_pair: u32,
-    /// The peer uses a shared receive queue.
-    pub shared_receive_queue: bool,
 }
 
 impl PeerParameters {
@@ -181,10 +176,8 @@ impl PeerParameters {
         length: 0,
         responder_resources: 0,
         initiator_depth: 0,
-        retry_count: 0,
         rnr_retry_count: 0,
         queue_pair: 0,
-        shared_receive_queue: false,
     };
 
     /// Copies the parameters of a connection event.
@@ -198,10 +191,8 @@ impl PeerParameters {
         Self {
             responder_resources: told.responder_resources,
             initiator_depth: told.initiator_depth,
-            retry_count: told.retry_count,
             rnr_retry_count: told.rnr_retry_count,
             queue_pair: told.qp_num,
-            shared_receive_queue: told.srq != 0,
             // SAFETY: The private data of the event has this length, or is null.
             ..unsafe { Self::with_data(told.private_data, told.private_data_len) }
         }

@@ -193,23 +193,6 @@ impl Received<'_> {
         })
     }
 
-    /// Returns the number of the queue pair that sent the datagram. Not valid for connected queue
-    /// pairs, as some devices do not set it for those.
-    pub fn source(&self) -> u32 {
-        self.wc.src_qp
-    }
-
-    /// Returns the index of the message's P_Key in the port's table. Valid for the queue pair of
-    /// the general services (GSI) only.
-    pub fn pkey_index(&self) -> u16 {
-        self.wc.pkey_index
-    }
-
-    /// Returns whether the datagram has a global route header (GRH) before its data.
-    pub fn has_grh(&self) -> bool {
-        self.has(bindings::ib_wc_flags_IB_WC_GRH)
-    }
-
     #[inline]
     pub(crate) fn wc(&self) -> &bindings::ib_wc {
         self.wc

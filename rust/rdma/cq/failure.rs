@@ -100,11 +100,6 @@ impl Failure {
         Status::from_raw(self.raw)
     }
 
-    /// Returns the vendor's error code; 0 if the device has none.
-    pub fn vendor_error(self) -> u32 {
-        self.vendor
-    }
-
     /// Returns whether the work request was only flushed, because its queue pair entered the error
     /// state.
     ///

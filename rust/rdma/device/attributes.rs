@@ -187,10 +187,6 @@ attributes! {
     page_size_cap: u64,
     /// Maximum number of pages of a fast registration.
     max_fast_reg_page_list_len: u32,
-    /// Maximum number of pages of a fast registration with integrity data.
-    max_pi_fast_reg_page_list_len: u32,
-    /// Size of the device's own memory in bytes; for user space only.
-    max_dm_size: u64,
 
     /// Maximum number of address handles.
     max_ah: u32,
@@ -202,11 +198,6 @@ attributes! {
     max_mcast_qp_attach: u32,
     /// Maximum number of queue pairs attached to all multicast groups.
     max_total_mcast_qp_attach: u32,
-
-    /// Mask of the valid bits of a completion's time stamp; for user space only.
-    timestamp_mask: u64,
-    /// Clock frequency of time stamps in kHz; 0 if there are none.
-    hca_core_clock: u64,
 
     /// Maximum number of end-to-end contexts, for reliable datagrams, which no device supports.
     max_ee: u32,

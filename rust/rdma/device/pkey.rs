@@ -15,9 +15,6 @@ use core::fmt;
 pub struct Pkey(u16);
 
 impl Pkey {
-    /// The default partition, with full membership.
-    pub const DEFAULT: Self = Self(0xffff);
-
     const FULL: u16 = 0x8000;
 
     /// Creates a key from its value.

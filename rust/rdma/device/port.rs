@@ -181,15 +181,6 @@ impl<'a> Port<'a> {
         Netdev::from_raw(&raw)
     }
 
-    /// Returns the port GUID: the second half of the GID at index 0. Any context.
-    ///
-    /// # Errors
-    ///
-    /// As [`gid`](Self::gid).
-    pub fn guid(&self) -> Result<u64> {
-        Ok(self.gid(0)?.gid().interface_id())
-    }
-
     /// Returns the entry at `index` of the GID table (`rdma_get_gid_attr`). Any context.
     ///
     /// # Errors
