@@ -229,15 +229,15 @@ pub struct QueuePair<E: QpContext> {
     #[pin]
     last_receive: TimedCompletion,
     /// Credits of the send queue for RDMA reads and writes, see [`rw`](super::rw).
-    sq_credits: SqCredits,
+    pub(super) sq_credits: SqCredits,
     /// Released when the queue pair is destroyed.
     #[pin]
-    deferred_release: DeferredRelease,
+    pub(super) deferred_release: DeferredRelease,
     #[pin]
-    partially_posted: PartiallyPosted,
+    pub(super) partially_posted: PartiallyPosted,
     #[pin]
     groups: Groups,
-    registrations: Registrations,
+    pub(super) registrations: Registrations,
     init_attr: QpInitAttr<E>,
     #[pin]
     context: E,
@@ -371,30 +371,10 @@ impl<E: QpContext> QueuePair<E> {
         unsafe { (*self.raw.as_ptr()).port }
     }
 
-    #[inline]
-    pub(super) fn sq_credits(&self) -> &SqCredits {
-        &self.sq_credits
-    }
-
-    pub(super) fn deferred_release(&self) -> &DeferredRelease {
-        &self.deferred_release
-    }
-
-    #[inline]
-    pub(super) fn partially_posted(&self) -> &PartiallyPosted {
-        &self.partially_posted
-    }
-
     /// Returns the serial number, which no other queue pair ever has.
     #[inline]
     pub(super) fn serial(&self) -> u64 {
         self.registrations.queue()
-    }
-
-    /// Returns the registrations posted to this queue pair.
-    #[inline]
-    pub(super) fn registrations(&self) -> &Registrations {
-        &self.registrations
     }
 
     /// Returns how many bytes of inline data a work request may have.

@@ -38,7 +38,6 @@
 pub use super::qp::RdmaRwCap;
 
 use super::{
-    device::NodeType,
     dma::Direction,
     mr::RemoteKey,
     qp::{
@@ -279,7 +278,7 @@ where
         };
         to_result(requests.min(0))?;
         let requests = requests.unsigned_abs();
-        if let Err(error) = queue.sq_credits().take(requests) {
+        if let Err(error) = queue.sq_credits.take(requests) {
             // SAFETY: The context was initialised above for `queue`, never posted, and is not used
             // afterwards.
             unsafe { destroy(&work, queue.as_raw(), direction) };
@@ -311,12 +310,12 @@ impl<D: Scatter + Send + 'static, E: QpContext> RdmaRw<D, E> {
         if self.is_exposed(&rw_context) {
             // SAFETY: By the type invariants the context belongs to `queue`. Nothing of it is
             // posted.
-            unsafe { self.queue.deferred_release().add(rw_context) };
+            unsafe { self.queue.deferred_release.add(rw_context) };
             return None;
         }
         // SAFETY: By the type invariants, which end here. Nothing of the context is posted.
         unsafe { destroy(&rw_context.work, self.queue.as_raw(), rw_context.direction) };
-        self.queue.sq_credits().put(self.requests);
+        self.queue.sq_credits.put(self.requests);
         Some(rw_context)
     }
 
@@ -328,7 +327,7 @@ impl<D: Scatter + Send + 'static, E: QpContext> RdmaRw<D, E> {
         rw_context.direction == Direction::FromDevice
             && !rw_cqe.operation.get().is_null()
             && !rw_cqe.moved.get()
-            && self.queue.device().attributes().node_type == NodeType::Rnic
+            && self.queue.device().is_rnic()
     }
 
     /// Posts all work requests; the last one completes with `cqe`. The error has an errno, and

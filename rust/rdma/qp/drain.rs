@@ -40,10 +40,7 @@ use super::{
 };
 use crate::{
     bindings,
-    rdma::{
-        cq::CompletionQueue,
-        device::NodeType, //
-    },
+    rdma::cq::CompletionQueue,
     sync::{
         Deadline,
         Msecs,
@@ -128,7 +125,7 @@ impl<E: QpContext> QueuePair<E> {
         self.receive_cq().drain(|| self.drain_receives());
         // SAFETY: All posted work requests have completed, if the device works (see the doc
         // comment).
-        unsafe { self.partially_posted().flush(self.as_raw()) };
+        unsafe { self.partially_posted.flush(self.as_raw()) };
         // INVARIANT: All posted work requests have completed, and `closed` prevents new ones.
         *idle = true;
     }
@@ -206,7 +203,7 @@ impl<E: QpContext> QueuePair<E> {
     fn wait_for_shared_receives(&self) {
         self.stop();
         // iWARP does not have the event. There, a queue pair in the error state takes no receives.
-        if self.device().attributes().node_type == NodeType::Rnic {
+        if self.device().is_rnic() {
             return;
         }
         if !self.last_receive.wait_timeout(LAST_RECEIVE) {

@@ -66,7 +66,7 @@ pub struct Rtr<'a> {
 /// Attributes of the transition to RTS: how to send.
 #[derive(Clone, Copy)]
 pub struct Rts {
-    /// First packet sequence number to send; the peer must expect it.
+    /// First packet sequence number to send. The peer of a connection must expect it.
     pub sq_psn: Psn,
 }
 

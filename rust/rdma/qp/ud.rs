@@ -6,13 +6,12 @@
 //!
 //! The queue pair has no peer: each datagram has its own destination.
 
-use super::{
-    transition::{
-        initialise,
-        sealed::Attributes,
-        Cause, //
-    },
-    Psn, //
+pub use super::uc::Rts;
+
+use super::transition::{
+    initialise,
+    sealed::Attributes,
+    Cause, //
 };
 use crate::{
     bindings,
@@ -44,13 +43,6 @@ pub struct Init<'a> {
 #[derive(Clone, Copy)]
 pub struct Rtr;
 
-/// Attributes of the transition to RTS: how to send.
-#[derive(Clone, Copy)]
-pub struct Rts {
-    /// First packet sequence number to send.
-    pub sq_psn: Psn,
-}
-
 impl Attributes for Init<'_> {
     const MASK: u32 = bindings::ib_qp_attr_mask_IB_QP_PORT
         | bindings::ib_qp_attr_mask_IB_QP_PKEY_INDEX
@@ -67,15 +59,6 @@ impl Attributes for Rtr {
     const MASK: u32 = 0;
 
     fn fill(&self, _device: &Device, _raw: &mut bindings::ib_qp_attr) -> Result<(), Cause> {
-        Ok(())
-    }
-}
-
-impl Attributes for Rts {
-    const MASK: u32 = bindings::ib_qp_attr_mask_IB_QP_SQ_PSN;
-
-    fn fill(&self, _device: &Device, raw: &mut bindings::ib_qp_attr) -> Result<(), Cause> {
-        raw.sq_psn = self.sq_psn.get();
         Ok(())
     }
 }

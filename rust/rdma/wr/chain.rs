@@ -8,7 +8,10 @@ use super::{
         SgeBuilder,
         SgeList, //
     },
-    request::Request,
+    request::{
+        Kind,
+        Request, //
+    },
     wr_buffer::WrBuffer,
     Sge, //
 };
@@ -127,16 +130,16 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
         if state.get() != State::Bound {
             return Err(EINVAL);
         }
-        let mut request = bindings::ib_reg_wr {
+        let mut register = bindings::ib_reg_wr {
             mr: mr.as_ptr(),
             key,
             access: access as i32,
             ..pin_init::zeroed()
         };
-        request.wr.opcode = bindings::ib_wr_opcode_IB_WR_REG_MR;
-        request.wr.send_flags = self.take_flags();
-        region.begin_registration(self.queue.registrations().begin());
-        self.push_change(Request::register(request), state, State::Valid)
+        register.wr.opcode = bindings::ib_wr_opcode_IB_WR_REG_MR;
+        register.wr.send_flags = self.take_flags();
+        region.begin_registration(self.queue.registrations.begin());
+        self.push_change(Request::new(Kind { register }), state, State::Valid)
     }
 
     /// Invalidates a local region (`IB_WR_LOCAL_INV`). Afterwards the peer cannot use its key.
@@ -154,17 +157,17 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
         if state.get() != State::Valid {
             return Err(EINVAL);
         }
-        let mut request = bindings::ib_send_wr {
+        let mut common = bindings::ib_send_wr {
             opcode: bindings::ib_wr_opcode_IB_WR_LOCAL_INV,
             send_flags: self.take_flags(),
             ..pin_init::zeroed()
         };
-        request.ex.invalidate_rkey = key;
+        common.ex.invalidate_rkey = key;
         let to = State::Invalidating {
             cqe: self.cqe,
             queue: self.queue.serial(),
         };
-        self.push_change(Request::common(request), state, to)
+        self.push_change(Request::new(Kind { common }), state, to)
     }
 
     /// Sends the payload as one message (`IB_WR_SEND`).
@@ -180,8 +183,8 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
         E::QpType: Connected,
     {
         let sge_list = payload.gather(&mut self.sge_builder())?;
-        let request = self.wr(bindings::ib_wr_opcode_IB_WR_SEND, sge_list);
-        self.push(Request::common(request))
+        let common = self.wr(bindings::ib_wr_opcode_IB_WR_SEND, sge_list);
+        self.push(Request::new(Kind { common }))
     }
 
     /// Sends the payload as one message with immediate data (`IB_WR_SEND_WITH_IMM`), which the
@@ -198,9 +201,9 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
     {
         self.check_immediate()?;
         let sge_list = payload.gather(&mut self.sge_builder())?;
-        let mut request = self.wr(bindings::ib_wr_opcode_IB_WR_SEND_WITH_IMM, sge_list);
-        request.ex.imm_data = immediate.to_be();
-        self.push(Request::common(request))
+        let mut common = self.wr(bindings::ib_wr_opcode_IB_WR_SEND_WITH_IMM, sge_list);
+        common.ex.imm_data = immediate.to_be();
+        self.push(Request::new(Kind { common }))
     }
 
     /// Sends the payload as one message that invalidates a key of the peer (`IB_WR_SEND_WITH_INV`).
@@ -223,9 +226,9 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
         if sge_list.flags != 0 && self.queue.device().is_rnic() {
             return Err(EOPNOTSUPP);
         }
-        let mut request = self.wr(bindings::ib_wr_opcode_IB_WR_SEND_WITH_INV, sge_list);
-        request.ex.invalidate_rkey = rkey;
-        self.push(Request::common(request))
+        let mut common = self.wr(bindings::ib_wr_opcode_IB_WR_SEND_WITH_INV, sge_list);
+        common.ex.invalidate_rkey = rkey;
+        self.push(Request::new(Kind { common }))
     }
 
     /// Writes the payload to the start of `target` (`IB_WR_RDMA_WRITE`). The peer is not notified.
@@ -239,7 +242,7 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
         E::QpType: Connected,
     {
         let sge_list = payload.gather(&mut self.sge_builder())?;
-        self.push_write(bindings::ib_wr_opcode_IB_WR_RDMA_WRITE, sge_list, target, 0)
+        self.push_remote(bindings::ib_wr_opcode_IB_WR_RDMA_WRITE, sge_list, target, 0)
     }
 
     /// Writes the payload to the start of `target` and then consumes a receive of the peer, whose
@@ -261,7 +264,7 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
     {
         self.check_immediate()?;
         let sge_list = payload.gather(&mut self.sge_builder())?;
-        self.push_write(
+        self.push_remote(
             bindings::ib_wr_opcode_IB_WR_RDMA_WRITE_WITH_IMM,
             sge_list,
             target,
@@ -286,13 +289,7 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
             return Err(EOPNOTSUPP);
         }
         let sge_list = self.sge_builder().gather(pieces, Sge::as_sink)?;
-        let source = source.part(0, sge_list.length)?;
-        let wr = self.wr(bindings::ib_wr_opcode_IB_WR_RDMA_READ, sge_list);
-        self.push(Request::remote(bindings::ib_rdma_wr {
-            wr,
-            remote_addr: source.address,
-            rkey: source.rkey,
-        }))
+        self.push_remote(bindings::ib_wr_opcode_IB_WR_RDMA_READ, sge_list, source, 0)
     }
 
     /// Adds `add` to the first word of `target`, modulo 2⁶⁴ (`IB_WR_ATOMIC_FETCH_AND_ADD`). The old
@@ -389,7 +386,7 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
     }
 
     #[inline]
-    fn push_write(
+    fn push_remote(
         &mut self,
         opcode: bindings::ib_wr_opcode,
         sge_list: SgeList,
@@ -399,11 +396,12 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
         let target = target.part(0, sge_list.length)?;
         let mut wr = self.wr(opcode, sge_list);
         wr.ex.imm_data = immediate.to_be();
-        self.push(Request::remote(bindings::ib_rdma_wr {
+        let remote = bindings::ib_rdma_wr {
             wr,
             remote_addr: target.address,
             rkey: target.rkey,
-        }))
+        };
+        self.push(Request::new(Kind { remote }))
     }
 
     #[inline]
@@ -424,14 +422,15 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
         }
         let sge_list = self.sge_builder().gather([before], Sge::as_sink)?;
         let wr = self.wr(opcode, sge_list);
-        self.push(Request::atomic(bindings::ib_atomic_wr {
+        let atomic = bindings::ib_atomic_wr {
             wr,
             remote_addr: target.address,
             rkey: target.rkey,
             compare_add,
             swap,
             ..pin_init::zeroed()
-        }))
+        };
+        self.push(Request::new(Kind { atomic }))
     }
 
     #[inline]

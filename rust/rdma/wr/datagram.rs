@@ -4,7 +4,10 @@
 
 use super::{
     payload::Payload,
-    request::Request,
+    request::{
+        Kind,
+        Request, //
+    },
     Chain, //
 };
 use crate::{
@@ -91,20 +94,19 @@ impl<'a, E: QpContext<QpType = Ud>> Chain<'a, '_, E> {
         if sge_list.length > address.mtu().bytes() {
             return Err(EMSGSIZE);
         }
-        let wr = match immediate {
-            None => self.wr(bindings::ib_wr_opcode_IB_WR_SEND, sge_list),
-            Some(immediate) => {
-                let mut wr = self.wr(bindings::ib_wr_opcode_IB_WR_SEND_WITH_IMM, sge_list);
-                wr.ex.imm_data = immediate.to_be();
-                wr
-            }
+        let (opcode, immediate) = match immediate {
+            None => (bindings::ib_wr_opcode_IB_WR_SEND, 0),
+            Some(data) => (bindings::ib_wr_opcode_IB_WR_SEND_WITH_IMM, data),
         };
-        self.push(Request::datagram(bindings::ib_ud_wr {
+        let mut wr = self.wr(opcode, sge_list);
+        wr.ex.imm_data = immediate.to_be();
+        let datagram = bindings::ib_ud_wr {
             wr,
             ah: address.as_raw(),
             remote_qpn: number.get(),
             remote_qkey: key.0,
             ..pin_init::zeroed()
-        }))
+        };
+        self.push(Request::new(Kind { datagram }))
     }
 }

@@ -168,7 +168,7 @@ impl<T> Operation<T> {
         // SAFETY: By the safety requirements of this function.
         let (queue, completion) = unsafe {
             let queue = QueuePair::<E>::of_completion(wc);
-            (queue, Completion::from_raw(cq, wc, queue.registrations()))
+            (queue, Completion::from_raw(cq, wc, &queue.registrations))
         };
         T::complete(self, queue, &completion);
     }

@@ -188,7 +188,7 @@ impl<E: QpContext> QueuePair<E> {
     #[cold]
     pub(super) unsafe fn strand(&self, entry: NonNull<CqeNode>, error: Error) {
         // SAFETY: By the safety requirements of this function.
-        unsafe { self.partially_posted().add(entry) };
+        unsafe { self.partially_posted.add(entry) };
         self.close();
         E::faulted(self, Fault::Unposted(error));
     }

@@ -14,12 +14,13 @@ use core::{
 /// A work request of any opcode. All variants start with `struct ib_send_wr`, whose `opcode`
 /// selects the variant.
 #[repr(C)]
-union Kind {
-    common: bindings::ib_send_wr,
-    remote: bindings::ib_rdma_wr,
-    atomic: bindings::ib_atomic_wr,
-    datagram: bindings::ib_ud_wr,
-    register: bindings::ib_reg_wr,
+pub(super) union Kind {
+    pub(super) common: bindings::ib_send_wr,
+    /// RDMA read or write.
+    pub(super) remote: bindings::ib_rdma_wr,
+    pub(super) atomic: bindings::ib_atomic_wr,
+    pub(super) datagram: bindings::ib_ud_wr,
+    pub(super) register: bindings::ib_reg_wr,
 }
 
 /// A work request, and the state of a region that posting it changes.
@@ -38,42 +39,12 @@ pub(super) struct Request {
 
 impl Request {
     #[inline]
-    fn new(kind: Kind) -> Self {
+    pub(super) fn new(kind: Kind) -> Self {
         // INVARIANT: `state` is null.
         Self {
             kind,
             state: ptr::null(),
         }
-    }
-
-    /// Creates a work request without a remote address.
-    #[inline]
-    pub(super) fn common(common: bindings::ib_send_wr) -> Self {
-        Self::new(Kind { common })
-    }
-
-    /// Creates an RDMA read or write.
-    #[inline]
-    pub(super) fn remote(remote: bindings::ib_rdma_wr) -> Self {
-        Self::new(Kind { remote })
-    }
-
-    /// Creates an atomic operation.
-    #[inline]
-    pub(super) fn atomic(atomic: bindings::ib_atomic_wr) -> Self {
-        Self::new(Kind { atomic })
-    }
-
-    /// Creates a datagram.
-    #[inline]
-    pub(super) fn datagram(datagram: bindings::ib_ud_wr) -> Self {
-        Self::new(Kind { datagram })
-    }
-
-    /// Creates a registration.
-    #[inline]
-    pub(super) fn register(register: bindings::ib_reg_wr) -> Self {
-        Self::new(Kind { register })
     }
 
     /// Sets the state of a region to `to`, which holds if the work request is posted.
