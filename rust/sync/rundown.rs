@@ -54,12 +54,38 @@ impl Rundown {
 
     /// Adds a user; returns `None` if the rundown is closed. Any context.
     pub(crate) fn enter(&self) -> Option<RundownGuard<'_>> {
+        // INVARIANT: `add` has counted the user.
+        self.add().then(|| RundownGuard(self))
+    }
+
+    /// Adds a user, which must be [removed](Self::remove); returns `false` and adds none if the
+    /// rundown is closed. Any context.
+    pub(crate) fn add(&self) -> bool {
         let mut inside = self.inside.lock();
-        if inside.closed {
-            return None;
+        if !inside.closed {
+            inside.count = inside.count.saturating_add(1);
         }
-        inside.count = inside.count.checked_add(1)?;
-        Some(RundownGuard(self))
+        !inside.closed
+    }
+
+    /// Adds a user next to a present one, even if the rundown is closed. Any context.
+    pub(crate) fn add_next(&self) {
+        let mut inside = self.inside.lock();
+        inside.count = inside.count.saturating_add(1);
+    }
+
+    /// Removes a user. Any context.
+    pub(crate) fn remove(&self) {
+        let mut inside = self.inside.lock();
+        inside.count = inside.count.saturating_sub(1);
+        if inside.count == 0 && inside.closed {
+            self.empty.complete_all();
+        }
+    }
+
+    /// Returns whether new users are refused. Any context.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.inside.lock().closed
     }
 
     /// Refuses new users; returns whether the rundown was open. Any context.
@@ -87,10 +113,6 @@ pub(crate) struct RundownGuard<'a>(&'a Rundown);
 
 impl Drop for RundownGuard<'_> {
     fn drop(&mut self) {
-        let mut inside = self.0.inside.lock();
-        inside.count = inside.count.saturating_sub(1);
-        if inside.count == 0 && inside.closed {
-            self.0.empty.complete_all();
-        }
+        self.0.remove();
     }
 }

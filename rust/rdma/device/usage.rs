@@ -4,11 +4,8 @@
 
 use super::Device;
 use crate::{
-    bindings, new_irq_lock,
-    sync::{
-        IrqLock,
-        TimedCompletion, //
-    },
+    bindings,
+    sync::Rundown, //
 };
 use core::ptr::NonNull;
 use kernel::{
@@ -16,25 +13,17 @@ use kernel::{
     sync::Arc, //
 };
 
-/// The number of references to a device, and whether the device is being removed.
-struct Users {
-    count: usize,
-    removing: bool,
-}
-
 /// A device as one client uses it, from `add` to the end of `remove`.
 ///
 /// # Invariants
 ///
-/// `raw` is registered until [`DeviceUsage::remove`] has returned, which waits until `users.count`
-/// is zero.
+/// `raw` is registered until [`DeviceUsage::remove`] has returned, which waits until `users` is
+/// empty.
 #[pin_data]
 pub(crate) struct DeviceUsage {
     raw: NonNull<bindings::ib_device>,
     #[pin]
-    users: IrqLock<Users>,
-    #[pin]
-    idle: TimedCompletion,
+    users: Rundown,
 }
 
 // SAFETY: `raw` is used as a `Device`, which is `Send` and `Sync`.
@@ -53,8 +42,7 @@ impl DeviceUsage {
             // INVARIANT: By the safety requirements.
             pin_init!(Self {
                 raw,
-                users <- new_irq_lock!(Users { count: 0, removing: false }, "rrdma::DeviceUsage"),
-                idle <- TimedCompletion::new(),
+                users <- Rundown::new(),
             }),
             GFP_KERNEL,
         )
@@ -66,27 +54,17 @@ impl DeviceUsage {
 
     /// Returns a reference to the device, unless the device is being removed. Any context.
     pub(crate) fn acquire(self: &Arc<Self>) -> Option<DeviceRef> {
-        let mut users = self.users.lock();
-        if users.removing {
-            return None;
-        }
-        users.count = users.count.checked_add(1)?;
-        Some(DeviceRef(self.clone()))
+        // INVARIANT: `add` has counted the reference.
+        self.users.add().then(|| DeviceRef(self.clone()))
     }
 
     /// Refuses new references, calls `tell` once, then waits until all references are dropped.
     /// Sleeps.
-    pub(crate) fn remove(self: &Arc<Self>, tell: impl FnOnce(&Device)) {
-        // Holds a reference during `tell`, so that `idle` is completed after it.
-        let own = {
-            let mut users = self.users.lock();
-            users.removing = true;
-            users.count = users.count.saturating_add(1);
-            DeviceRef(self.clone())
-        };
-        tell(&own);
-        drop(own);
-        self.idle.wait();
+    pub(crate) fn remove(&self, tell: impl FnOnce(&Device)) {
+        self.users.close();
+        // SAFETY: By the type invariant, the device is registered until this function returns.
+        tell(unsafe { Device::from_raw(self.raw.as_ptr()) });
+        self.users.wait();
     }
 }
 
@@ -103,7 +81,7 @@ pub struct DeviceRef(Arc<DeviceUsage>);
 impl DeviceRef {
     /// Returns whether the device is being removed, and thus waits for this reference.
     pub fn is_removing(&self) -> bool {
-        self.0.users.lock().removing
+        self.0.users.is_closed()
     }
 }
 
@@ -121,8 +99,7 @@ impl core::ops::Deref for DeviceRef {
 impl Clone for DeviceRef {
     fn clone(&self) -> Self {
         // Allowed during the removal, too: it waits for all references.
-        let mut users = self.0.users.lock();
-        users.count = users.count.saturating_add(1);
+        self.0.users.add_next();
         // INVARIANT: Counted above.
         Self(self.0.clone())
     }
@@ -130,10 +107,6 @@ impl Clone for DeviceRef {
 
 impl Drop for DeviceRef {
     fn drop(&mut self) {
-        let mut users = self.0.users.lock();
-        users.count = users.count.saturating_sub(1);
-        if users.count == 0 && users.removing {
-            self.0.idle.complete_all();
-        }
+        self.0.users.remove();
     }
 }
