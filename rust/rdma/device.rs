@@ -89,7 +89,7 @@ impl Device {
         // SAFETY: `self` is a valid device by the type invariant. Its name is an array that
         // contains a NUL at any time, even during a rename.
         let name = unsafe { CStr::from_char_ptr(bindings::ib_device_name(self.as_raw())) };
-        Name::copy(name)
+        name::copy(name)
     }
 
     /// Returns the limits and capabilities of the device. Any context.
@@ -165,7 +165,7 @@ impl Device {
         let mut text = [0; bindings::IB_FW_VERSION_NAME_MAX as usize];
         // SAFETY: `self` is a valid device by the type invariant. The driver writes a string that
         // ends with a NUL, and `text` has the size that it expects.
-        Name::copy(unsafe {
+        name::copy(unsafe {
             bindings::ib_get_device_fw_str(self.as_raw(), text.as_mut_ptr());
             CStr::from_char_ptr(text.as_ptr())
         })

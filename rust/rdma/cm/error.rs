@@ -2,6 +2,7 @@
 
 //! Errors of the connection manager: the step that failed, and why.
 
+use super::peer::PrivateData;
 use crate::{
     bindings,
     errno,
@@ -147,9 +148,8 @@ pub struct Rejection {
     /// The reason: `enum ib_cm_rej_reason`, or a negative error number with iWARP.
     pub reason: i32,
     message: &'static CStr,
-    consumer: bool,
-    private_data: [u8; PRIVATE_DATA],
-    length: usize,
+    /// `None` if the peer's connection manager rejected the request.
+    private_data: Option<PrivateData<PRIVATE_DATA>>,
 }
 
 impl Rejection {
@@ -173,25 +173,15 @@ impl Rejection {
         };
         let mut given = 0u8;
         // SAFETY: `id` and `event` are valid. The call returns null unless the peer's consumer
-        // rejected.
-        let data = unsafe { bindings::rdma_consumer_reject_data(id, event, &mut given) };
-        let mut private_data = [0; PRIVATE_DATA];
-        let mut length = 0;
-        if !data.is_null() {
-            // SAFETY: `rdma_consumer_reject_data` has returned a buffer of `given` bytes in the
-            // event.
-            let data = unsafe { core::slice::from_raw_parts(data.cast::<u8>(), given.into()) };
-            for (to, from) in private_data.iter_mut().zip(data) {
-                *to = *from;
-                length += 1;
-            }
-        }
+        // rejected, and otherwise a buffer of `given` bytes in the event.
+        let private_data = unsafe {
+            let data = bindings::rdma_consumer_reject_data(id, event, &mut given);
+            PrivateData::copy(data, given)
+        };
         Self {
             reason,
             message,
-            consumer: !data.is_null(),
             private_data,
-            length,
         }
     }
 
@@ -203,9 +193,7 @@ impl Rejection {
     /// Returns the first 32 bytes of the private data; `None` if not the peer's consumer but its
     /// connection manager rejected the request.
     pub fn private_data(&self) -> Option<&[u8]> {
-        self.private_data
-            .get(..self.length)
-            .filter(|_| self.consumer)
+        self.private_data.as_ref().map(PrivateData::as_slice)
     }
 
     /// Returns whether no listener has the address (`IB_CM_REJ_INVALID_SERVICE_ID`).

@@ -153,12 +153,48 @@ impl Parameters<'_> {
     }
 }
 
+/// The first `BYTES` bytes of the private data of a message.
+#[derive(Clone, Copy)]
+pub(super) struct PrivateData<const BYTES: usize> {
+    bytes: [u8; BYTES],
+    length: usize,
+}
+
+impl<const BYTES: usize> PrivateData<BYTES> {
+    const EMPTY: Self = Self {
+        bytes: [0; BYTES],
+        length: 0,
+    };
+
+    /// Copies private data; returns `None` if `data` is null.
+    ///
+    /// # Safety
+    ///
+    /// `data` must be valid for reads of `length` bytes, or null.
+    pub(super) unsafe fn copy(data: *const c_void, length: u8) -> Option<Self> {
+        if data.is_null() {
+            return None;
+        }
+        // SAFETY: `data` is not null, so it is valid for `length` bytes by the safety requirements.
+        let data = unsafe { core::slice::from_raw_parts(data.cast::<u8>(), length.into()) };
+        let mut copy = Self::EMPTY;
+        for (to, from) in copy.bytes.iter_mut().zip(data) {
+            *to = *from;
+        }
+        copy.length = data.len().min(BYTES);
+        Some(copy)
+    }
+
+    pub(super) fn as_slice(&self) -> &[u8] {
+        self.bytes.get(..self.length).unwrap_or_default()
+    }
+}
+
 /// Parameters that the peer sent with its request or its reply. They are not trustworthy: check
 /// them before use.
 #[derive(Clone, Copy)]
 pub struct PeerParameters {
-    private_data: [u8; RECEIVED],
-    length: usize,
+    private_data: PrivateData<RECEIVED>,
     /// RDMA reads and atomics that the peer wants to have outstanding towards us.
     pub responder_resources: u8,
     /// RDMA reads and atomics that the peer allows us to have outstanding.
@@ -172,8 +208,7 @@ pub struct PeerParameters {
 impl PeerParameters {
     /// The parameters of a peer that sent none.
     pub(super) const SILENT: Self = Self {
-        private_data: [0; RECEIVED],
-        length: 0,
+        private_data: PrivateData::EMPTY,
         responder_resources: 0,
         initiator_depth: 0,
         rnr_retry_count: 0,
@@ -210,23 +245,18 @@ impl PeerParameters {
         unsafe { Self::with_data(told.private_data, told.private_data_len) }
     }
 
-    /// Copies private data. The other parameters are those of [`SILENT`](Self::SILENT).
+    /// Returns parameters with this private data. The others are those of [`SILENT`](Self::SILENT).
     ///
     /// # Safety
     ///
     /// `data` must be valid for reads of `length` bytes, or null.
     unsafe fn with_data(data: *const c_void, length: u8) -> Self {
-        let mut peer = Self::SILENT;
-        if data.is_null() {
-            return peer;
+        // SAFETY: By the safety requirements of this function.
+        let private_data = unsafe { PrivateData::copy(data, length) };
+        Self {
+            private_data: private_data.unwrap_or(PrivateData::EMPTY),
+            ..Self::SILENT
         }
-        // SAFETY: `data` is not null, so it is valid for `length` bytes by the safety requirements.
-        let data = unsafe { core::slice::from_raw_parts(data.cast::<u8>(), length.into()) };
-        for (to, from) in peer.private_data.iter_mut().zip(data) {
-            *to = *from;
-        }
-        peer.length = data.len().min(RECEIVED);
-        peer
     }
 
     /// Returns the private data as received, at most 196 bytes.
@@ -234,6 +264,6 @@ impl PeerParameters {
     /// InfiniBand and RoCE do not transmit its length: a request has 56 bytes and a reply 196,
     /// padded with zeroes.
     pub fn private_data(&self) -> &[u8] {
-        self.private_data.get(..self.length).unwrap_or_default()
+        self.private_data.as_slice()
     }
 }

@@ -2,7 +2,10 @@
 
 //! The network devices of ports.
 
-use super::Name;
+use super::name::{
+    copy,
+    Name, //
+};
 use crate::bindings;
 use kernel::{
     prelude::*,
@@ -23,7 +26,7 @@ impl Netdev {
     pub(super) fn from_raw(raw: &bindings::rrdma_netdev) -> Option<Self> {
         let index = u32::try_from(raw.index).ok().filter(|index| *index != 0)?;
         // SAFETY: The helpers terminate the name with a NUL.
-        let name = Name::copy(unsafe { CStr::from_char_ptr(raw.name.as_ptr()) });
+        let name = copy(unsafe { CStr::from_char_ptr(raw.name.as_ptr()) });
         Some(Self { index, name })
     }
 }
