@@ -18,6 +18,7 @@
 //! [`wr::Operation`]: posting consumes the operation and its completion returns it.
 
 pub mod ah;
+mod attributes;
 pub mod client;
 pub mod cm;
 pub mod cq;

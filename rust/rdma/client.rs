@@ -78,8 +78,8 @@ pub trait Client: Sized + 'static {
     /// after `added` has read the state of the device.
     ///
     /// Process context, but locks of the core are held: the lock that the removal of the device
-    /// takes and, for [`EventKind::GID_CHANGE`], the lock for changes of the GID table. Functions that
-    /// may be called in any context are allowed, such as those that read the GID table. For a
+    /// takes and, for [`EventKind::GID_CHANGE`], the lock for changes of the GID table. Functions
+    /// that may be called in any context are allowed, such as those that read the GID table. For a
     /// function that may sleep, queue work.
     fn event(_context: &Self::Context, _device: &DeviceRef, _event: Event) {}
 

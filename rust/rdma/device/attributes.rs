@@ -10,6 +10,7 @@
 use super::Capabilities;
 use crate::{
     bindings,
+    rdma::attributes::attributes,
     text::kernel_display, //
 };
 use core::fmt;
@@ -88,127 +89,112 @@ impl fmt::Display for AtomicScope {
 
 kernel_display!(NodeType, AtomicScope);
 
-/// Declares [`Attributes`] and its conversion from C.
-macro_rules! attributes {
-    ($($(#[$doc:meta])* $name:ident: $type:ty,)+) => {
-        /// Attributes of a device (`struct ib_device_attr`), in the units of the verbs.
-        ///
-        /// A limit applies to the whole device, unless it says otherwise. It is not guaranteed:
-        /// memory may run out before the limit is reached.
-        #[derive(Clone, Copy)]
-        pub struct Attributes {
-            $($(#[$doc])* pub $name: $type,)+
-        }
-
-        impl From<bindings::rrdma_device_attributes> for Attributes {
-            fn from(raw: bindings::rrdma_device_attributes) -> Self {
-                Self {
-                    $($name: raw.$name.into(),)+
-                }
-            }
-        }
-    };
-}
-
 attributes! {
-    /// GUID of the node. Soft devices on the same MAC address have the same GUID.
-    node_guid: u64,
-    /// GUID that all nodes of a hardware unit share.
-    sys_image_guid: u64,
-    /// Type of the device.
-    node_type: NodeType,
-    /// PCI vendor ID, or IEEE number of the vendor.
-    vendor_id: u32,
-    /// Product number of the vendor.
-    vendor_part_id: u32,
-    /// Hardware version number of the vendor.
-    hardware_version: u32,
-    /// Number of physical ports.
-    ports: u32,
-    /// Number of completion vectors (interrupts), for distributing completion queues.
-    completion_vectors: u32,
-    /// NUMA node of the device, or -1.
-    numa_node: i32,
+    /// Attributes of a device (`struct ib_device_attr`), in the units of the verbs.
+    ///
+    /// A limit applies to the whole device, unless it says otherwise. It is not guaranteed: memory
+    /// may run out before the limit is reached.
+    #[derive(Clone, Copy)]
+    pub struct Attributes from |raw: bindings::rrdma_device_attributes| {
+        /// GUID of the node. Soft devices on the same MAC address have the same GUID.
+        node_guid: u64 = raw.node_guid,
+        /// GUID that all nodes of a hardware unit share.
+        sys_image_guid: u64 = raw.sys_image_guid,
+        /// Type of the device.
+        node_type: NodeType = raw.node_type.into(),
+        /// PCI vendor ID, or IEEE number of the vendor.
+        vendor_id: u32 = raw.vendor_id,
+        /// Product number of the vendor.
+        vendor_part_id: u32 = raw.vendor_part_id,
+        /// Hardware version number of the vendor.
+        hardware_version: u32 = raw.hardware_version,
+        /// Number of physical ports.
+        ports: u32 = raw.ports,
+        /// Number of completion vectors (interrupts), for distributing completion queues.
+        completion_vectors: u32 = raw.completion_vectors,
+        /// NUMA node of the device, or -1.
+        numa_node: i32 = raw.numa_node,
 
-    /// Supported features.
-    capabilities: Capabilities,
-    /// Scope of compare-and-swap and fetch-and-add.
-    atomics: AtomicScope,
-    /// Scope of the masked atomic operations.
-    masked_atomics: AtomicScope,
+        /// Supported features.
+        capabilities: Capabilities = raw.capabilities.into(),
+        /// Scope of compare-and-swap and fetch-and-add.
+        atomics: AtomicScope = raw.atomics.into(),
+        /// Scope of the masked atomic operations.
+        masked_atomics: AtomicScope = raw.masked_atomics.into(),
 
-    /// Maximum number of queue pairs.
-    max_qp: u32,
-    /// Maximum number of work requests in one send or receive queue.
-    max_qp_wr: u32,
-    /// Maximum number of scatter/gather entries of a send.
-    max_send_sge: u32,
-    /// Maximum number of scatter/gather entries of a receive.
-    max_recv_sge: u32,
-    /// Maximum number of scatter/gather entries of an RDMA read.
-    max_sge_rd: u32,
-    /// Number of entries of an RDMA read above which a memory region is faster; 0 if there is no
-    /// such number.
-    max_sgl_rd: u32,
-    /// Maximum number of RDMA reads and atomics outstanding at a queue pair as responder.
-    max_qp_rd_atom: u32,
-    /// Maximum number of RDMA reads and atomics outstanding at a queue pair as initiator.
-    max_qp_init_rd_atom: u32,
-    /// Maximum number of RDMA reads and atomics outstanding at all queue pairs as responder.
-    max_res_rd_atom: u32,
-    /// Maximum time until the device acknowledges a packet: 4.096 µs × 2^value.
-    local_ca_ack_delay: u8,
+        /// Maximum number of queue pairs.
+        max_qp: u32 = raw.max_qp,
+        /// Maximum number of work requests in one send or receive queue.
+        max_qp_wr: u32 = raw.max_qp_wr,
+        /// Maximum number of scatter/gather entries of a send.
+        max_send_sge: u32 = raw.max_send_sge,
+        /// Maximum number of scatter/gather entries of a receive.
+        max_recv_sge: u32 = raw.max_recv_sge,
+        /// Maximum number of scatter/gather entries of an RDMA read.
+        max_sge_rd: u32 = raw.max_sge_rd,
+        /// Number of entries of an RDMA read above which a memory region is faster; 0 if there is
+        /// no such number.
+        max_sgl_rd: u32 = raw.max_sgl_rd,
+        /// Maximum number of RDMA reads and atomics outstanding at a queue pair as responder.
+        max_qp_rd_atom: u32 = raw.max_qp_rd_atom,
+        /// Maximum number of RDMA reads and atomics outstanding at a queue pair as initiator.
+        max_qp_init_rd_atom: u32 = raw.max_qp_init_rd_atom,
+        /// Maximum number of RDMA reads and atomics outstanding at all queue pairs as responder.
+        max_res_rd_atom: u32 = raw.max_res_rd_atom,
+        /// Maximum time until the device acknowledges a packet: 4.096 µs × 2^value.
+        local_ca_ack_delay: u8 = raw.local_ca_ack_delay,
 
-    /// Maximum number of completion queues.
-    max_cq: u32,
-    /// Maximum number of entries of a completion queue.
-    max_cqe: u32,
-    /// Maximum number of completions per notification; 0 if there is no moderation.
-    max_cq_moderation_count: u16,
-    /// Maximum delay of a notification by moderation, in microseconds.
-    max_cq_moderation_period: u16,
+        /// Maximum number of completion queues.
+        max_cq: u32 = raw.max_cq,
+        /// Maximum number of entries of a completion queue.
+        max_cqe: u32 = raw.max_cqe,
+        /// Maximum number of completions per notification; 0 if there is no moderation.
+        max_cq_moderation_count: u16 = raw.max_cq_moderation_count,
+        /// Maximum delay of a notification by moderation, in microseconds.
+        max_cq_moderation_period: u16 = raw.max_cq_moderation_period,
 
-    /// Maximum number of shared receive queues.
-    max_srq: u32,
-    /// Maximum number of receives in a shared receive queue.
-    max_srq_wr: u32,
-    /// Maximum number of scatter/gather entries of a receive in a shared receive queue.
-    max_srq_sge: u32,
+        /// Maximum number of shared receive queues.
+        max_srq: u32 = raw.max_srq,
+        /// Maximum number of receives in a shared receive queue.
+        max_srq_wr: u32 = raw.max_srq_wr,
+        /// Maximum number of scatter/gather entries of a receive in a shared receive queue.
+        max_srq_sge: u32 = raw.max_srq_sge,
 
-    /// Maximum number of protection domains.
-    max_pd: u32,
-    /// Maximum number of memory regions.
-    max_mr: u32,
-    /// Maximum number of memory windows.
-    max_mw: u32,
-    /// Maximum size of a memory region, in bytes.
-    max_mr_size: u64,
-    /// Page sizes of memory regions: bit n stands for 2^n bytes.
-    page_size_cap: u64,
-    /// Maximum number of pages of a fast registration.
-    max_fast_reg_page_list_len: u32,
+        /// Maximum number of protection domains.
+        max_pd: u32 = raw.max_pd,
+        /// Maximum number of memory regions.
+        max_mr: u32 = raw.max_mr,
+        /// Maximum number of memory windows.
+        max_mw: u32 = raw.max_mw,
+        /// Maximum size of a memory region, in bytes.
+        max_mr_size: u64 = raw.max_mr_size,
+        /// Page sizes of memory regions: bit n stands for 2^n bytes.
+        page_size_cap: u64 = raw.page_size_cap,
+        /// Maximum number of pages of a fast registration.
+        max_fast_reg_page_list_len: u32 = raw.max_fast_reg_page_list_len,
 
-    /// Maximum number of address handles.
-    max_ah: u32,
-    /// Maximum number of P_Keys of a port.
-    max_pkeys: u16,
-    /// Maximum number of multicast groups.
-    max_mcast_grp: u32,
-    /// Maximum number of queue pairs attached to a multicast group.
-    max_mcast_qp_attach: u32,
-    /// Maximum number of queue pairs attached to all multicast groups.
-    max_total_mcast_qp_attach: u32,
+        /// Maximum number of address handles.
+        max_ah: u32 = raw.max_ah,
+        /// Maximum number of P_Keys of a port.
+        max_pkeys: u16 = raw.max_pkeys,
+        /// Maximum number of multicast groups.
+        max_mcast_grp: u32 = raw.max_mcast_grp,
+        /// Maximum number of queue pairs attached to a multicast group.
+        max_mcast_qp_attach: u32 = raw.max_mcast_qp_attach,
+        /// Maximum number of queue pairs attached to all multicast groups.
+        max_total_mcast_qp_attach: u32 = raw.max_total_mcast_qp_attach,
 
-    /// Maximum number of end-to-end contexts, for reliable datagrams, which no device supports.
-    max_ee: u32,
-    /// Maximum number of RDMA reads and atomics of an end-to-end context as responder.
-    max_ee_rd_atom: u32,
-    /// Maximum number of RDMA reads and atomics of an end-to-end context as initiator.
-    max_ee_init_rd_atom: u32,
-    /// Maximum number of reliable datagram domains.
-    max_rdd: u32,
-    /// Maximum number of queue pairs for raw IPv6 datagrams.
-    max_raw_ipv6_qp: u32,
-    /// Maximum number of queue pairs for raw Ethernet datagrams.
-    max_raw_ethy_qp: u32,
+        /// Maximum number of end-to-end contexts, for reliable datagrams, which no device supports.
+        max_ee: u32 = raw.max_ee,
+        /// Maximum number of RDMA reads and atomics of an end-to-end context as responder.
+        max_ee_rd_atom: u32 = raw.max_ee_rd_atom,
+        /// Maximum number of RDMA reads and atomics of an end-to-end context as initiator.
+        max_ee_init_rd_atom: u32 = raw.max_ee_init_rd_atom,
+        /// Maximum number of reliable datagram domains.
+        max_rdd: u32 = raw.max_rdd,
+        /// Maximum number of queue pairs for raw IPv6 datagrams.
+        max_raw_ipv6_qp: u32 = raw.max_raw_ipv6_qp,
+        /// Maximum number of queue pairs for raw Ethernet datagrams.
+        max_raw_ethy_qp: u32 = raw.max_raw_ethy_qp,
+    }
 }

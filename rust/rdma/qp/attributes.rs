@@ -14,9 +14,12 @@ use super::{
 };
 use crate::{
     bindings,
-    rdma::device::{
-        Gid,
-        Mtu, //
+    rdma::{
+        attributes::attributes,
+        device::{
+            Gid,
+            Mtu, //
+        },
     },
 };
 use kernel::{
@@ -24,37 +27,40 @@ use kernel::{
     prelude::*, //
 };
 
-/// Attributes of a queue pair at the time of the query (`struct ib_qp_attr`).
-///
-/// Attributes that the transport service or the state does not have are zero, or set by the driver.
-#[derive(Clone, Copy, Debug)]
-pub struct Attributes {
-    /// The state.
-    pub state: State,
-    /// Maximum payload of a packet.
-    pub path_mtu: Option<Mtu>,
-    /// The port.
-    pub port: u32,
-    /// Index in the port's P_Key table.
-    pub pkey_index: u16,
-    /// Remote access that the peer has.
-    pub access: Access,
-    /// GID of the peer's port.
-    pub destination: Gid,
-    /// Number of the peer's queue pair.
-    pub dest_qpn: Qpn,
-    /// Next packet sequence number to receive; some drivers return the first one.
-    pub rq_psn: Psn,
-    /// Next packet sequence number to send; some drivers return the first one.
-    pub sq_psn: Psn,
-    /// RDMA reads and atomic operations that this side may have outstanding.
-    pub max_rd_atomic: u8,
-    /// RDMA reads and atomic operations that the peer may have outstanding.
-    pub max_dest_rd_atomic: u8,
-    /// Capacity of the send queue in work requests, including the one for the drain.
-    pub max_send_wr: u32,
-    /// Capacity of the receive queue in work requests, including the one for the drain.
-    pub max_recv_wr: u32,
+attributes! {
+    /// Attributes of a queue pair at the time of the query (`struct ib_qp_attr`).
+    ///
+    /// Attributes that the transport service or the state does not have are zero, or set by the
+    /// driver.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Attributes from |raw: bindings::ib_qp_attr| {
+        /// The state.
+        state: State = State::from_raw(raw.qp_state),
+        /// Maximum payload of a packet.
+        path_mtu: Option<Mtu> = Mtu::from_raw(raw.path_mtu),
+        /// The port.
+        port: u32 = raw.port_num,
+        /// Index in the port's P_Key table.
+        pkey_index: u16 = raw.pkey_index,
+        /// Remote access that the peer has.
+        access: Access = Access::from_raw(raw.qp_access_flags as u32),
+        /// GID of the peer's port.
+        destination: Gid = Gid::from_raw(raw.ah_attr.grh.dgid),
+        /// Number of the peer's queue pair.
+        dest_qpn: Qpn = Qpn::from_raw(raw.dest_qp_num),
+        /// Next packet sequence number to receive; some drivers return the first one.
+        rq_psn: Psn = Psn::truncate(raw.rq_psn),
+        /// Next packet sequence number to send; some drivers return the first one.
+        sq_psn: Psn = Psn::truncate(raw.sq_psn),
+        /// RDMA reads and atomic operations that this side may have outstanding.
+        max_rd_atomic: u8 = raw.max_rd_atomic,
+        /// RDMA reads and atomic operations that the peer may have outstanding.
+        max_dest_rd_atomic: u8 = raw.max_dest_rd_atomic,
+        /// Capacity of the send queue in work requests, including the one for the drain.
+        max_send_wr: u32 = raw.cap.max_send_wr,
+        /// Capacity of the receive queue in work requests, including the one for the drain.
+        max_recv_wr: u32 = raw.cap.max_recv_wr,
+    }
 }
 
 const ASKED: u32 = bindings::ib_qp_attr_mask_IB_QP_STATE
@@ -83,20 +89,6 @@ impl<E: QpContext> QueuePair<E> {
         to_result(unsafe {
             bindings::ib_query_qp(self.as_raw(), &mut raw, ASKED as i32, &mut created)
         })?;
-        Ok(Attributes {
-            state: State::from_raw(raw.qp_state),
-            path_mtu: Mtu::from_raw(raw.path_mtu),
-            port: raw.port_num,
-            pkey_index: raw.pkey_index,
-            access: Access::from_raw(raw.qp_access_flags as u32),
-            destination: Gid::from_raw(raw.ah_attr.grh.dgid),
-            dest_qpn: Qpn::from_raw(raw.dest_qp_num),
-            rq_psn: Psn::truncate(raw.rq_psn),
-            sq_psn: Psn::truncate(raw.sq_psn),
-            max_rd_atomic: raw.max_rd_atomic,
-            max_dest_rd_atomic: raw.max_dest_rd_atomic,
-            max_send_wr: raw.cap.max_send_wr,
-            max_recv_wr: raw.cap.max_recv_wr,
-        })
+        Ok(raw.into())
     }
 }

@@ -6,7 +6,10 @@
 
 use crate::{
     bindings,
-    rdma::device::Mtu, //
+    rdma::{
+        attributes::attributes,
+        device::Mtu, //
+    },
     text::kernel_display,
 };
 use core::fmt;
@@ -172,80 +175,54 @@ impl fmt::Display for Speed {
 
 kernel_display!(State, PhysicalState, Width, Speed);
 
-/// Attributes of a port at the time of the query (`struct ib_port_attr`).
-///
-/// LIDs, service levels, virtual lanes and the subnet manager exist with InfiniBand only. With RoCE
-/// and iWARP, these attributes are zero or made up by the driver.
-#[derive(Clone, Copy)]
-pub struct Attributes {
-    /// Logical state.
-    pub state: State,
-    /// Physical state.
-    pub physical_state: PhysicalState,
-    /// Maximum MTU that the port supports; `None` if unknown.
-    pub max_mtu: Option<Mtu>,
-    /// Current MTU; `None` if unknown.
-    pub active_mtu: Option<Mtu>,
-    /// Maximum size of a message in bytes.
-    pub max_message_size: u32,
-    /// Number of lanes.
-    pub width: Width,
-    /// Speed of a lane.
-    pub speed: Speed,
-    /// Size of the GID table, including unused entries.
-    pub gid_table_length: u32,
-    /// Size of the P_Key table, including unused entries.
-    pub pkey_table_length: u16,
-    /// Capability mask of PortInfo, see the InfiniBand specification.
-    pub capabilities: u32,
-    /// Second capability mask of PortInfo.
-    pub capabilities2: u16,
-    /// Local identifier.
-    pub lid: u32,
-    /// LID mask control: the number of low bits of the LID that the port ignores.
-    pub lmc: u8,
-    /// Local identifier of the subnet manager.
-    pub sm_lid: u32,
-    /// Service level for packets to the subnet manager.
-    pub sm_sl: u8,
-    /// Subnet prefix.
-    pub subnet_prefix: u64,
-    /// Maximum time that the subnet takes to deliver a packet: 4.096 µs × 2^value.
-    pub subnet_timeout: u8,
-    /// How the subnet manager initialised the port (InitTypeReply).
-    pub init_type_reply: u8,
-    /// Virtual lanes, as the specification encodes them (VLCap).
-    pub max_vl_num: u8,
-    /// Number of packets with a wrong P_Key.
-    pub bad_pkeys: u32,
-    /// Number of packets with a wrong Q_Key.
-    pub bad_qkeys: u32,
-}
-
-impl From<bindings::ib_port_attr> for Attributes {
-    fn from(raw: bindings::ib_port_attr) -> Self {
-        Self {
-            state: State::from_raw(raw.state),
-            physical_state: PhysicalState::from_raw(raw.phys_state),
-            max_mtu: Mtu::from_raw(raw.max_mtu),
-            active_mtu: Mtu::from_raw(raw.active_mtu),
-            max_message_size: raw.max_msg_sz,
-            width: Width(raw.active_width),
-            speed: Speed(raw.active_speed),
-            gid_table_length: raw.gid_tbl_len.try_into().unwrap_or(0),
-            pkey_table_length: raw.pkey_tbl_len,
-            capabilities: raw.port_cap_flags,
-            capabilities2: raw.port_cap_flags2,
-            lid: raw.lid,
-            lmc: raw.lmc,
-            sm_lid: raw.sm_lid,
-            sm_sl: raw.sm_sl,
-            subnet_prefix: raw.subnet_prefix,
-            subnet_timeout: raw.subnet_timeout,
-            init_type_reply: raw.init_type_reply,
-            max_vl_num: raw.max_vl_num,
-            bad_pkeys: raw.bad_pkey_cntr,
-            bad_qkeys: raw.qkey_viol_cntr,
-        }
+attributes! {
+    /// Attributes of a port at the time of the query (`struct ib_port_attr`).
+    ///
+    /// LIDs, service levels, virtual lanes and the subnet manager exist with InfiniBand only. With
+    /// RoCE and iWARP, these attributes are zero or made up by the driver.
+    #[derive(Clone, Copy)]
+    pub struct Attributes from |raw: bindings::ib_port_attr| {
+        /// Logical state.
+        state: State = State::from_raw(raw.state),
+        /// Physical state.
+        physical_state: PhysicalState = PhysicalState::from_raw(raw.phys_state),
+        /// Maximum MTU that the port supports; `None` if unknown.
+        max_mtu: Option<Mtu> = Mtu::from_raw(raw.max_mtu),
+        /// Current MTU; `None` if unknown.
+        active_mtu: Option<Mtu> = Mtu::from_raw(raw.active_mtu),
+        /// Maximum size of a message in bytes.
+        max_message_size: u32 = raw.max_msg_sz,
+        /// Number of lanes.
+        width: Width = Width(raw.active_width),
+        /// Speed of a lane.
+        speed: Speed = Speed(raw.active_speed),
+        /// Size of the GID table, including unused entries.
+        gid_table_length: u32 = raw.gid_tbl_len.try_into().unwrap_or(0),
+        /// Size of the P_Key table, including unused entries.
+        pkey_table_length: u16 = raw.pkey_tbl_len,
+        /// Capability mask of PortInfo, see the InfiniBand specification.
+        capabilities: u32 = raw.port_cap_flags,
+        /// Second capability mask of PortInfo.
+        capabilities2: u16 = raw.port_cap_flags2,
+        /// Local identifier.
+        lid: u32 = raw.lid,
+        /// LID mask control: the number of low bits of the LID that the port ignores.
+        lmc: u8 = raw.lmc,
+        /// Local identifier of the subnet manager.
+        sm_lid: u32 = raw.sm_lid,
+        /// Service level for packets to the subnet manager.
+        sm_sl: u8 = raw.sm_sl,
+        /// Subnet prefix.
+        subnet_prefix: u64 = raw.subnet_prefix,
+        /// Maximum time that the subnet takes to deliver a packet: 4.096 µs × 2^value.
+        subnet_timeout: u8 = raw.subnet_timeout,
+        /// How the subnet manager initialised the port (InitTypeReply).
+        init_type_reply: u8 = raw.init_type_reply,
+        /// Virtual lanes, as the specification encodes them (VLCap).
+        max_vl_num: u8 = raw.max_vl_num,
+        /// Number of packets with a wrong P_Key.
+        bad_pkeys: u32 = raw.bad_pkey_cntr,
+        /// Number of packets with a wrong Q_Key.
+        bad_qkeys: u32 = raw.qkey_viol_cntr,
     }
 }
