@@ -77,27 +77,16 @@ number_of_bits! {
 ///
 /// Holds a reference to the GID table entry of the source. The connection or address handle that is
 /// created from a path has its own reference, so the path may be dropped then.
+///
+/// # Invariants
+///
+/// `raw` is a path that starts at `port`. If it has a global route header (GRH), that refers to
+/// `_source`.
 pub struct Path<'a> {
     port: Port<'a>,
-    link: Link,
-    global: Option<Global<'a>>,
-    service_level: ServiceLevel,
-}
-
-/// The address of the next hop in the port's subnet.
-#[derive(Clone, Copy)]
-enum Link {
-    Ethernet([u8; 6]),
-    InfiniBand(u16),
-}
-
-/// The global route header (GRH). With RoCE v2, the device makes the IP header from it.
-struct Global<'a> {
-    source: GidEntry<'a>,
-    source_index: u8,
-    destination: Gid,
-    hop_limit: u8,
-    traffic_class: u8,
+    raw: bindings::rdma_ah_attr,
+    /// Keeps the GID table entry in place.
+    _source: Option<GidEntry<'a>>,
 }
 
 impl<'a> Path<'a> {
@@ -125,20 +114,29 @@ impl<'a> Path<'a> {
         if source.gid().to_ipv4().is_some() != destination.to_ipv4().is_some() {
             return Err(EAFNOSUPPORT);
         }
-        let source_index = source.index().try_into().map_err(|_| EOVERFLOW)?;
+        let sgid_index = source.index().try_into().map_err(|_| EOVERFLOW)?;
         let port = source.device().port(source.port()).ok_or(EINVAL)?;
         let next_hop = resolve::next_hop(&source, &destination)?;
+        let mut raw = bindings::rdma_ah_attr {
+            type_: bindings::rdma_ah_attr_type_RDMA_AH_ATTR_TYPE_ROCE,
+            port_num: port.number(),
+            ah_flags: bindings::ib_ah_flags_IB_AH_GRH as u8,
+            // With RoCE v2, the device makes the IP header from it.
+            grh: bindings::ib_global_route {
+                sgid_attr: source.as_raw(),
+                dgid: destination.as_raw(),
+                sgid_index,
+                hop_limit: next_hop.hop_limit,
+                ..pin_init::zeroed()
+            },
+            ..pin_init::zeroed()
+        };
+        raw.__bindgen_anon_1.roce.dmac = next_hop.address;
+        // INVARIANT: The header refers to `_source`.
         Ok(Self {
             port,
-            link: Link::Ethernet(next_hop.address),
-            global: Some(Global {
-                source,
-                source_index,
-                destination,
-                hop_limit: next_hop.hop_limit,
-                traffic_class: 0,
-            }),
-            service_level: ServiceLevel(0),
+            raw,
+            _source: Some(source),
         })
     }
 
@@ -156,35 +154,37 @@ impl<'a> Path<'a> {
         if !(1..0xc000).contains(&lid) {
             return Err(EINVAL);
         }
+        let mut raw = bindings::rdma_ah_attr {
+            type_: bindings::rdma_ah_attr_type_RDMA_AH_ATTR_TYPE_IB,
+            port_num: port.number(),
+            ..pin_init::zeroed()
+        };
+        raw.__bindgen_anon_1.ib.dlid = lid;
+        // INVARIANT: There is no header.
         Ok(Self {
             port,
-            link: Link::InfiniBand(lid),
-            global: None,
-            service_level: ServiceLevel(0),
+            raw,
+            _source: None,
         })
     }
 
     /// Sets the service level.
     pub fn with_service_level(mut self, level: ServiceLevel) -> Self {
-        self.service_level = level;
+        self.raw.sl = level.get();
         self
     }
 
     /// Sets the traffic class; with RoCE v2, this is the type of service of IPv4 or the traffic
     /// class of IPv6. No effect on a path to a LID.
     pub fn with_traffic_class(mut self, class: u8) -> Self {
-        if let Some(global) = &mut self.global {
-            global.traffic_class = class;
-        }
+        self.raw.grh.traffic_class = class;
         self
     }
 
     /// Sets the maximum number of routers to pass; by default, that of the route. No effect on a
     /// path to a LID.
     pub fn with_hop_limit(mut self, limit: u8) -> Self {
-        if let Some(global) = &mut self.global {
-            global.hop_limit = limit;
-        }
+        self.raw.grh.hop_limit = limit;
         self
     }
 
@@ -201,33 +201,7 @@ impl<'a> Path<'a> {
     /// Converts the path for C. The result is valid as long as `self`: it points to the GID table
     /// entry without a reference of its own.
     pub(crate) fn as_raw(&self) -> bindings::rdma_ah_attr {
-        let mut raw = bindings::rdma_ah_attr {
-            sl: self.service_level.get(),
-            port_num: self.port.number(),
-            ..pin_init::zeroed()
-        };
-        match self.link {
-            Link::Ethernet(address) => {
-                raw.type_ = bindings::rdma_ah_attr_type_RDMA_AH_ATTR_TYPE_ROCE;
-                raw.__bindgen_anon_1.roce.dmac = address;
-            }
-            Link::InfiniBand(lid) => {
-                raw.type_ = bindings::rdma_ah_attr_type_RDMA_AH_ATTR_TYPE_IB;
-                raw.__bindgen_anon_1.ib.dlid = lid;
-            }
-        }
-        if let Some(global) = &self.global {
-            raw.ah_flags = bindings::ib_ah_flags_IB_AH_GRH as u8;
-            raw.grh = bindings::ib_global_route {
-                sgid_attr: global.source.as_raw(),
-                dgid: global.destination.as_raw(),
-                sgid_index: global.source_index,
-                hop_limit: global.hop_limit,
-                traffic_class: global.traffic_class,
-                ..pin_init::zeroed()
-            };
-        }
-        raw
+        self.raw
     }
 }
 
