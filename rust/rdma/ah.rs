@@ -139,7 +139,7 @@ impl AddressHandle {
         let raw = from_err_ptr(unsafe {
             bindings::ib_create_ah_from_wc(
                 pd.as_raw(),
-                &sender.completion(),
+                &sender.wc,
                 (&raw const sender.header).cast(),
                 sender.port,
             )
@@ -195,19 +195,14 @@ pub struct Sender {
     /// Only compared, as the device may be gone.
     device: *mut bindings::ib_device,
     port: u32,
-    number: Qpn,
-    flags: i32,
-    network: u8,
-    lid: u32,
-    service_level: u8,
-    path_bits: u8,
-    vlan: u16,
+    /// A completion with the fields that `ib_create_ah_from_wc` reads.
+    wc: bindings::ib_wc,
     header: Header,
 }
 
-// SAFETY: The pointer is never dereferenced.
+// SAFETY: The pointers to the device and in the completion are never dereferenced.
 unsafe impl Send for Sender {}
-// SAFETY: The pointer is never dereferenced.
+// SAFETY: The pointers to the device and in the completion are never dereferenced.
 unsafe impl Sync for Sender {}
 
 impl Sender {
@@ -223,13 +218,16 @@ impl Sender {
         Some(Self {
             device: queue.device().as_raw(),
             port: queue.port(),
-            number: Qpn::from_raw(wc.src_qp),
-            flags: wc.wc_flags,
-            network: wc.network_hdr_type,
-            lid: wc.slid,
-            service_level: wc.sl,
-            path_bits: wc.dlid_path_bits,
-            vlan: wc.vlan_id,
+            wc: bindings::ib_wc {
+                src_qp: wc.src_qp,
+                wc_flags: wc.wc_flags,
+                network_hdr_type: wc.network_hdr_type,
+                slid: wc.slid,
+                sl: wc.sl,
+                dlid_path_bits: wc.dlid_path_bits,
+                vlan_id: wc.vlan_id,
+                ..pin_init::zeroed()
+            },
             header,
         })
     }
@@ -237,20 +235,6 @@ impl Sender {
     /// Returns the number of the sender's queue pair.
     #[inline]
     pub fn number(&self) -> Qpn {
-        self.number
-    }
-
-    /// Returns a completion with the fields that `ib_create_ah_from_wc` reads.
-    fn completion(&self) -> bindings::ib_wc {
-        bindings::ib_wc {
-            src_qp: self.number.get(),
-            wc_flags: self.flags,
-            network_hdr_type: self.network,
-            slid: self.lid,
-            sl: self.service_level,
-            dlid_path_bits: self.path_bits,
-            vlan_id: self.vlan,
-            ..pin_init::zeroed()
-        }
+        Qpn::from_raw(self.wc.src_qp)
     }
 }

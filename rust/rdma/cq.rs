@@ -145,7 +145,7 @@ impl CompletionQueue {
     /// - `ENOMEM`.
     pub fn pool_get(device: DeviceRef, entries: u32, vector: u32, poll: Poll) -> Result<Arc<Self>> {
         // The core would try for ever to create a queue that is large enough.
-        check_entries(&device, entries)?;
+        sizes(&device, entries, 0)?;
         let hint = vector.try_into()?;
         // SAFETY: The device is registered while `device` lives.
         let raw = from_err_ptr(unsafe {
@@ -178,10 +178,7 @@ impl CompletionQueue {
         poll: bindings::ib_poll_context,
         owner: &'static CStr,
     ) -> Result<Arc<Self>> {
-        let (entries, vector) = (
-            check_entries(&device, entries)?,
-            on_device(&device, vector)?,
-        );
+        let (entries, vector) = sizes(&device, entries, vector)?;
         let events = CqEvents::new(None)?;
         // SAFETY: The device is registered while `device` lives. The context is the address of
         // `events`, which the queue object owns.
@@ -208,10 +205,7 @@ impl CompletionQueue {
         events: Arc<CqEvents>,
         owner: &'static CStr,
     ) -> Result<Arc<Self>> {
-        let (entries, vector) = (
-            check_entries(&device, entries)?,
-            on_device(&device, vector)?,
-        );
+        let (entries, vector) = sizes(&device, entries, vector)?;
         // SAFETY: The device is registered while `device` lives. The context is the address of
         // `events`, which the queue object owns.
         let raw = from_err_ptr(unsafe {
@@ -369,18 +363,15 @@ impl CompletionQueue {
     }
 }
 
-/// Returns `entries` as C has it, if a queue of the device can have that many.
-fn check_entries(device: &DeviceRef, entries: u32) -> Result<c_int> {
-    if entries == 0 || entries > device.attributes().max_cqe {
+/// Returns the number of entries and the completion vector for C, if a queue of the device can have
+/// that many entries. The vector is taken modulo the number of vectors.
+fn sizes(device: &DeviceRef, entries: u32, vector: u32) -> Result<(c_int, c_int)> {
+    let limits = device.attributes();
+    if entries == 0 || entries > limits.max_cqe {
         return Err(EINVAL);
     }
-    Ok(entries.try_into()?)
-}
-
-/// Returns `vector` modulo the number of completion vectors of the device.
-fn on_device(device: &DeviceRef, vector: u32) -> Result<c_int> {
-    let vectors = device.attributes().completion_vectors.max(1);
-    Ok((vector % vectors).try_into()?)
+    let vector = vector % limits.completion_vectors.max(1);
+    Ok((entries.try_into()?, vector.try_into()?))
 }
 
 impl Drop for CompletionQueue {

@@ -301,20 +301,23 @@ impl<D: Scatter + Send + 'static, E: QpContext> RdmaRw<D, E> {
     /// is destroyed.
     pub fn finish(mut self) -> Option<D> {
         self.end()
-            .map(|rw_context| KBox::into_inner(rw_context).into_value().data)
+            .map(|rw_context| KBox::into_inner(rw_context).value.data)
     }
 
     fn end(&mut self) -> Option<KBox<DeferredEntry<RwContext<D>>>> {
         let rw_context = self.rw_context.take()?;
         // The caller owns the read or write, so it has completed or was never posted.
-        if self.is_exposed(&rw_context) {
+        if self.is_exposed(&rw_context.value) {
             // SAFETY: By the type invariants the context belongs to `queue`. Nothing of it is
             // posted.
             unsafe { self.queue.deferred_release.add(rw_context) };
             return None;
         }
+        let RwContext {
+            work, direction, ..
+        } = &rw_context.value;
         // SAFETY: By the type invariants, which end here. Nothing of the context is posted.
-        unsafe { destroy(&rw_context.work, self.queue.as_raw(), rw_context.direction) };
+        unsafe { destroy(work, self.queue.as_raw(), *direction) };
         self.queue.sq_credits.put(self.requests);
         Some(rw_context)
     }
@@ -345,7 +348,7 @@ impl<D: Scatter + Send + 'static, E: QpContext> RdmaRw<D, E> {
             context, rw_cqe, ..
         } = match &self.rw_context {
             Some(rw_context) if ptr::eq(queue, &*self.queue) && !self.posted.get() => {
-                &*rw_context.work
+                &*rw_context.value.work
             }
             _ => return Err((EINVAL, false)),
         };

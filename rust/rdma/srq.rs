@@ -287,10 +287,6 @@ impl<E: QpContext> SharedReceiveQueue<E> {
         unsafe { &*(*srq).srq_context.cast::<Self>() }
     }
 
-    fn table(&self) -> &Table {
-        &self.table
-    }
-
     /// Passes an asynchronous event to `told`.
     /// # Safety
     ///

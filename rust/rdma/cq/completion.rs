@@ -76,25 +76,20 @@ impl<'a> Completion<'a> {
         }
     }
 
-    #[inline]
-    pub(crate) fn wc(&self) -> &'a bindings::ib_wc {
-        self.wc
-    }
-
     /// Returns whether this is a completion of `cqe` on the queue pair with serial number `queue`.
     /// Another queue pair may have the same address, but none has the same serial number.
     pub(crate) fn is_of(&self, cqe: *const bindings::ib_cqe, queue: u64) -> bool {
         // SAFETY: All work requests of this crate have a completion entry, so `wr_cqe` is valid.
-        let own = unsafe { self.wc().__bindgen_anon_1.wr_cqe };
+        let own = unsafe { self.wc.__bindgen_anon_1.wr_cqe };
         ptr::eq(own, cqe) && self.registrations.queue() == queue
     }
 
     /// Returns the failure of a work request that failed.
     #[inline]
     pub fn result(&self) -> Result<(), Failure> {
-        match self.wc().status {
+        match self.wc.status {
             bindings::ib_wc_status_IB_WC_SUCCESS => Ok(()),
-            status => Err(Failure::new(status, self.wc().vendor_err)),
+            status => Err(Failure::new(status, self.wc.vendor_err)),
         }
     }
 
@@ -106,13 +101,13 @@ impl<'a> Completion<'a> {
     pub fn begins_poll(&self) -> bool {
         // SAFETY: By the type invariant the queue pair is alive. It holds a reference to its
         // completion queue, whose `wc` array is constant.
-        ptr::eq(self.wc(), unsafe { (*self.cq).wc })
+        ptr::eq(self.wc, unsafe { (*self.cq).wc })
     }
 
     /// Returns the operation of the work request; `None` if it failed, or if the opcode is unknown.
     pub fn opcode(&self) -> Option<Opcode> {
         self.result().ok()?;
-        Some(match self.wc().opcode {
+        Some(match self.wc.opcode {
             bindings::ib_wc_opcode_IB_WC_SEND => Opcode::Send,
             bindings::ib_wc_opcode_IB_WC_RDMA_WRITE => Opcode::Write,
             bindings::ib_wc_opcode_IB_WC_RDMA_READ => Opcode::Read,
@@ -129,7 +124,7 @@ impl<'a> Completion<'a> {
     /// Returns the received message; `None` if the work request failed or is not a receive.
     #[inline]
     pub fn received(&self) -> Option<Received<'a>> {
-        let is_receive = self.wc().opcode & bindings::ib_wc_opcode_IB_WC_RECV != 0;
+        let is_receive = self.wc.opcode & bindings::ib_wc_opcode_IB_WC_RECV != 0;
         // INVARIANT: Both conditions are checked here.
         (self.result().is_ok() && is_receive).then_some(Received {
             wc: self.wc,

@@ -173,36 +173,13 @@ unsafe impl Send for GidEntry<'_> {}
 unsafe impl Sync for GidEntry<'_> {}
 
 impl<'a> GidEntry<'a> {
-    /// Returns the entry at `index` of the table of `port` (`rdma_get_gid_attr`).
-    pub(super) fn at(device: &'a Device, port: u32, index: u32) -> Result<Self> {
-        let index = index.try_into()?;
-        // SAFETY: The device is registered. The call checks the port and the index.
-        unsafe { Self::from_raw(bindings::rdma_get_gid_attr(device.as_raw(), port, index)) }
-    }
-
-    /// Returns the entry of `port` with this GID and type (`rdma_find_gid_by_port`).
-    pub(super) fn find(device: &'a Device, port: u32, gid: &Gid, kind: GidKind) -> Result<Self> {
-        let gid = gid.as_raw();
-        // SAFETY: The device is registered. The call checks the port. A null network device matches
-        // any.
-        unsafe {
-            Self::from_raw(bindings::rdma_find_gid_by_port(
-                device.as_raw(),
-                &gid,
-                kind.as_raw(),
-                port,
-                core::ptr::null_mut(),
-            ))
-        }
-    }
-
     /// Takes over a reference to an entry.
     ///
     /// # Safety
     ///
     /// `raw` must be an error pointer, null, or a valid entry of a device that is registered during
     /// `'a`, with a reference that the caller gives up.
-    unsafe fn from_raw(raw: *const bindings::ib_gid_attr) -> Result<Self> {
+    pub(super) unsafe fn from_raw(raw: *const bindings::ib_gid_attr) -> Result<Self> {
         let raw = NonNull::new(from_err_ptr(raw.cast_mut())?).ok_or(ENOENT)?;
         // INVARIANT: By the safety requirements.
         Ok(Self {

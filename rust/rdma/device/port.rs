@@ -30,7 +30,8 @@ use crate::{
 };
 use core::{
     fmt,
-    ops::RangeInclusive, //
+    ops::RangeInclusive,
+    ptr, //
 };
 use kernel::{
     error::to_result,
@@ -187,7 +188,10 @@ impl<'a> Port<'a> {
     ///
     /// `EINVAL` if the table is shorter; `ENODATA` if the entry is unused.
     pub fn gid(&self, index: u32) -> Result<GidEntry<'a>> {
-        GidEntry::at(self.device, self.number, index)
+        let (device, index) = (self.device.as_raw(), index.try_into()?);
+        // SAFETY: By the type invariant, the device has the port. The call checks the index, and
+        // returns a reference.
+        unsafe { GidEntry::from_raw(bindings::rdma_get_gid_attr(device, self.number, index)) }
     }
 
     /// Returns an iterator over the used entries of the GID table. It may miss an entry that is
@@ -206,7 +210,14 @@ impl<'a> Port<'a> {
     ///
     /// `ENOENT` if there is no such entry.
     pub fn find_gid(&self, gid: &Gid, kind: GidKind) -> Result<GidEntry<'a>> {
-        GidEntry::find(self.device, self.number, gid, kind)
+        let (device, netdev) = (self.device.as_raw(), ptr::null_mut());
+        let (gid, kind, port) = (gid.as_raw(), kind.as_raw(), self.number);
+        // SAFETY: By the type invariant, the device has the port. A null network device matches
+        // any. The call returns a reference.
+        unsafe {
+            let raw = bindings::rdma_find_gid_by_port(device, &gid, kind, port, netdev);
+            GidEntry::from_raw(raw)
+        }
     }
 
     /// Returns the P_Key at `index` of the port's table (`ib_get_cached_pkey`). Any context.

@@ -11,7 +11,6 @@ use crate::{
     new_irq_lock,
     sync::IrqLock, //
 };
-use core::ops::Deref;
 use kernel::prelude::*;
 
 /// A resource of the core that belongs to a queue pair, with the memory that it names.
@@ -30,24 +29,12 @@ pub(in crate::rdma) trait Deferred: Send {
 /// A list entry with the value, so that deferring a release does not allocate memory.
 pub(in crate::rdma) struct DeferredEntry<T: ?Sized> {
     next: Option<KBox<DeferredEntry<dyn Deferred>>>,
-    value: T,
+    pub(in crate::rdma) value: T,
 }
 
 impl<T> DeferredEntry<T> {
     pub(in crate::rdma) fn new(value: T) -> Self {
         Self { next: None, value }
-    }
-
-    pub(in crate::rdma) fn into_value(self) -> T {
-        self.value
-    }
-}
-
-impl<T> Deref for DeferredEntry<T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        &self.value
     }
 }
 

@@ -254,7 +254,7 @@ unsafe extern "C" fn received<E: QpContext>(cq: *mut bindings::ib_cq, wc: *mut b
         return;
     };
     // Put the slot back first, as the handler may post again and need it.
-    shared.table().put_back(place);
+    shared.table.put_back(place);
     // SAFETY: The slot owned the operation until it was taken above. It is completed only here.
     unsafe { (entry.ops.complete)(entry.slot, cq, wc) };
 }
