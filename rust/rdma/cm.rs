@@ -16,9 +16,8 @@
 //! The methods block the calling thread. An [`Error`] names the step that failed ([`Stage`]) and
 //! the reason ([`Cause`]).
 //!
-//! All steps wait for one [`TimedCompletion`](crate::sync::TimedCompletion) of the caller. To abort
-//! a step, complete it: the step then calls [`WaitLimits::cancelled`] and fails if that returns
-//! true.
+//! All steps wait for one [`TimedCompletion`](crate::sync::TimedCompletion) of the caller. Complete
+//! it to abort a step: the step fails if [`WaitLimits::cancelled`] then returns true.
 //!
 //! Dropping any of these types destroys its CM ID (`rdma_destroy_id`), which waits for a running
 //! event handler. A request that is dropped before it is accepted is rejected.
@@ -48,6 +47,7 @@ mod incoming;
 mod listener;
 mod observer;
 mod peer;
+mod private_data;
 mod service;
 
 pub use active::{

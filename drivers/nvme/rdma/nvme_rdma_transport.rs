@@ -31,22 +31,24 @@
 //!         completion: Completion,
 //!         payload: RequestPayload<Io>,
 //!     ) {
-//!         completion::complete(queue, stats, completion, payload.into_request());
-//!     }
+//!         let request = payload.into_request();
+//! // ...
+//!         if completion.status().is_success() {
+//!             end(request, Status::Ok);
 //! ```
 //!
 //! Its `queue_rq` sends a request:
 //!
 //! ```ignore
-//! // drivers/nvme/host/disk/submit.rs
-//! let submission = Submission {
-//!     tag: request.tag(),
-//!     command: command.command,
-//!     payload: RequestPayload::new(request, payload),
-//!     direction: command.direction,
-//!     length: command.length,
-//! };
-//! Queue::submit(queue, guard, submission, doorbell)
+//! // drivers/nvme/host/disk/operations.rs
+//!         let submission = Submission {
+//!             tag: request.tag(),
+//!             command: Command::transfer(transfer, disk.wwid.nsid, range, flags),
+//!             direction,
+//!             length: request.bytes(),
+//!             payload: RequestPayload::new(request, None),
+//!         };
+//!         Queue::submit(&queue, guard, submission, doorbell)
 //! ```
 //!
 //! At the end of a connection, it gets back the requests in flight:

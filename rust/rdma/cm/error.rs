@@ -2,7 +2,7 @@
 
 //! Errors of the connection manager: the step that failed, and why.
 
-use super::peer::PrivateData;
+use super::private_data::PrivateData;
 use crate::{
     bindings,
     errno,

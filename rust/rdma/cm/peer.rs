@@ -3,6 +3,7 @@
 //! Parameters and private data that the two sides of a connection exchange.
 
 use super::{
+    private_data::PrivateData,
     Cause,
     Error,
     Stage, //
@@ -150,43 +151,6 @@ impl Parameters<'_> {
             rnr_retry_count: self.rnr_retry_count,
             ..pin_init::zeroed()
         })
-    }
-}
-
-/// The first `BYTES` bytes of the private data of a message.
-#[derive(Clone, Copy)]
-pub(super) struct PrivateData<const BYTES: usize> {
-    bytes: [u8; BYTES],
-    length: usize,
-}
-
-impl<const BYTES: usize> PrivateData<BYTES> {
-    const EMPTY: Self = Self {
-        bytes: [0; BYTES],
-        length: 0,
-    };
-
-    /// Copies private data; returns `None` if `data` is null.
-    ///
-    /// # Safety
-    ///
-    /// `data` must be valid for reads of `length` bytes, or null.
-    pub(super) unsafe fn copy(data: *const c_void, length: u8) -> Option<Self> {
-        if data.is_null() {
-            return None;
-        }
-        // SAFETY: `data` is not null, so it is valid for `length` bytes by the safety requirements.
-        let data = unsafe { core::slice::from_raw_parts(data.cast::<u8>(), length.into()) };
-        let mut copy = Self::EMPTY;
-        for (to, from) in copy.bytes.iter_mut().zip(data) {
-            *to = *from;
-        }
-        copy.length = data.len().min(BYTES);
-        Some(copy)
-    }
-
-    pub(super) fn as_slice(&self) -> &[u8] {
-        self.bytes.get(..self.length).unwrap_or_default()
     }
 }
 
