@@ -35,20 +35,26 @@
 //! // ...
 //!         if completion.status().is_success() {
 //!             end(request, Status::Ok);
+//!         } else {
+//!             end_or_retry(queue, stats, completion.status(), request);
+//!         }
+//!     }
+//! // ...
+//! }
 //! ```
 //!
 //! Its `queue_rq` sends a request:
 //!
 //! ```ignore
 //! // drivers/nvme/host/disk/operations.rs
-//!         let submission = Submission {
-//!             tag: request.tag(),
-//!             command: Command::transfer(transfer, disk.wwid.nsid, range, flags),
-//!             direction,
-//!             length: request.bytes(),
-//!             payload: RequestPayload::new(request, None),
-//!         };
-//!         Queue::submit(&queue, guard, submission, doorbell)
+//! let submission = Submission {
+//!     tag: request.tag(),
+//!     command: Command::transfer(transfer, disk.wwid.nsid, range, flags),
+//!     direction,
+//!     length: request.bytes(),
+//!     payload: RequestPayload::new(request, None),
+//! };
+//! Queue::submit(&queue, guard, submission, doorbell)
 //! ```
 //!
 //! At the end of a connection, it gets back the requests in flight:

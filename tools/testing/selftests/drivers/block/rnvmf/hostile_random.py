@@ -110,7 +110,8 @@ class Host:
         failure = self.error(said).get("failure")
         if not failure:
             # On a slow kernel the load may delay an attempt beyond the program's time limit.
-            wrong_unless(SLOWDOWN > 1 and "timed out waiting for the kernel" in said.errors, what, said)
+            late = SLOWDOWN > 1 and "timed out waiting for the kernel" in said.errors
+            wrong_unless(late, what, said)
             return "late"
         wrong_unless(failure["stage"] and failure["errno"] > 0 and failure["message"], what, said)
         return failure["stage"]
