@@ -8,27 +8,29 @@
 //! it: before the region is registered, after its key was invalidated by the peer or locally, or
 //! after the region is deregistered.
 //!
-//! States of a region. `Empty`, `Attached` and `Invalid` are one state in the code, `Closed`.
+//! The methods of each state, and the state that follows. `dereg` ends a region in any state.
 //!
-//! ```text
-//!           attach             bind              Chain::register
-//!  Empty ───────────▶ Attached ─────▶ Bound ───────────────────────▶ Valid
-//!    ▲                   │              │  ▲ (posting failed)          │
-//!    │      release      │              │  └───────────────────────────┤
-//!    └───────────────────┴──────────────┤                              │
-//!    └────────────────────────────── Invalid ◀─────────────────────────┘
-//!                                         invalidated_by (peer), or
-//!                                         Chain::invalidate + invalidated
-//! ```
+//! | State                          | Method                     | Next state                    |
+//! |--------------------------------|----------------------------|-------------------------------|
+//! | `Closed`, no data              | `attach`                   | `Closed`, data                |
+//! | `Closed`, data                 | `bind`                     | `Bound`                       |
+//! |                                | `release`                  | `Closed`, no data             |
+//! | `Bound`                        | `Chain::register`          | `Valid`                       |
+//! |                                | `release`                  | `Closed`, no data             |
+//! | `Valid`: key valid at device   | (posting `register` fails) | `Bound`                       |
+//! |                                | `invalidated_by` (peer)    | `Closed`, data, new key       |
+//! |                                | `Chain::invalidate`        | `Invalidating`                |
+//! | `Invalidating`                 | (posting it fails)         | `Valid`                       |
+//! |                                | `invalidated` (completion) | `Closed`, data, new key       |
 //!
 //! A region is used many times, with a new key for each registration. A [`Pool`] has regions that
 //! the operations of a queue pair share.
 //!
-//! A region should be used on one queue pair only. It has the same key again after 256
-//! registrations. Only the order of completions on a queue pair distinguishes a late invalidation
-//! of the old registration from one of the new registration. Nothing checks that order across queue
-//! pairs. So before a region moves to another queue pair, that queue pair must have no unhandled
-//! message that invalidated its key.
+//! Use a region on one queue pair only. Its key recurs after 256 registrations. Only the order of
+//! completions on a queue pair distinguishes a late invalidation of the old registration from one
+//! of the new registration. Nothing checks that order across queue pairs. To move a region, first
+//! handle all messages that the new queue pair has received for an earlier registration of the
+//! region.
 //!
 //! Attaches data, exposes it by a key, and releases it when no peer can access it:
 //!
@@ -128,8 +130,7 @@ impl RemoteKey {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
-    /// No peer can access the memory: the region was not registered, or was invalidated. It has a
-    /// new key.
+    /// No peer can access the memory. The key was not used since it was advanced.
     Closed,
     /// The region is mapped with its new key. The registration was not posted.
     Bound,
@@ -150,9 +151,9 @@ pub(crate) enum State {
 /// - `mr` is a region of `pd`, owned by this object, unless it was deregistered.
 /// - While the state is not `Closed`, the memory that `mr` describes is mapped by `map` and owned
 ///   by `data`.
-/// - While the state is `Closed` or `Bound`, the device never had the key of `mr`, or had it 255
-///   registrations ago and each of these was invalidated since. So no peer can invalidate the key
-///   before the next registration.
+/// - While the state is `Closed` or `Bound`, the device never had the present key of `mr`, or had
+///   it before 255 registrations with other keys, and each of those was invalidated. So no peer can
+///   invalidate the key before the next registration.
 pub struct Region<D: Scatter> {
     mr: Option<NonNull<bindings::ib_mr>>,
     state: Cell<State>,
@@ -370,7 +371,8 @@ impl<D: Scatter> Region<D> {
         Ok(key)
     }
 
-    /// Returns whether a peer may access the data.
+    /// Returns whether a peer may access the data: in `Valid`, and in `Invalidating` until the
+    /// invalidation has completed.
     #[inline]
     pub fn is_valid(&self) -> bool {
         !matches!(self.state.get(), State::Closed | State::Bound)
@@ -381,8 +383,8 @@ impl<D: Scatter> Region<D> {
     ///
     /// - It has another key, or came before the region was registered.
     /// - It came on another queue pair than that of the registration.
-    /// - Sends and receives of the queue pair complete in different queues. Then the message may be
-    ///   older than the registration.
+    /// - Sends and receives of the queue pair complete in different queues. Their order is unknown
+    ///   then, so the message may be older than the registration.
     #[inline]
     pub fn invalidated_by(&mut self, invalidation: Invalidation) -> bool {
         let invalidated = self.state.get() == State::Valid
@@ -411,7 +413,7 @@ impl<D: Scatter> Region<D> {
         invalidated
     }
 
-    /// Leaves the registered state, in which the old key was invalidated, with a new key.
+    /// Enters `Closed` after the key was invalidated, and advances the key.
     #[inline]
     fn close(&mut self) {
         if let Some(mr) = self.mr {
@@ -419,7 +421,8 @@ impl<D: Scatter> Region<D> {
             // may change.
             unsafe { advance_key(mr) };
         }
-        // INVARIANT: The device had the old key last, and the new one is its successor.
+        // INVARIANT: The old key was invalidated. The new one is the next of 256 keys. The device
+        // never had it, or all others were registered and invalidated since.
         self.state.set(State::Closed);
     }
 
