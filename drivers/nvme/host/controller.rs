@@ -408,7 +408,8 @@ impl Controller {
         failure.is_final() || self.is_deleting()
     }
 
-    /// Releases the device and clears the error of a connection after its teardown. May sleep.
+    /// Prepares for the next connection, after the teardown of the last one or a failed attempt:
+    /// releases the device, and clears the error. May sleep.
     fn reset_connection(&self) {
         self.release_device();
         self.notifier.reset();

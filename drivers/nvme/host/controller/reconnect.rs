@@ -4,8 +4,8 @@
 //!
 //! Meanwhile the tag set is quiesced, so the block layer holds new requests. Requests that were in
 //! flight are requeued and held as well. The tag set is unquiesced once new queues are connected.
-//! It is also unquiesced, for requests to fail, when `fast_io_fail_tmo` expires or when
-//! reconnecting ends without a connection.
+//! It is also unquiesced when `fast_io_fail_tmo` expires, or when reconnecting ends without a
+//! connection. Requests then fail, because the hardware queues have no queue pair.
 
 use super::{
     association::{
@@ -66,7 +66,8 @@ pub(super) struct Reconnected {
 /// The reconnect of a controller, after a lost connection or a reset.
 pub(super) struct Reconnect<'a> {
     controller: &'a Controller,
-    /// The context of the first connection, which the disks were created with.
+    /// The context of the first connection. All later ones must offer its queue parameters, because
+    /// the disks and the tag set were made with them.
     before: &'a ScanContext,
     status: ReconnectStatus,
 }
@@ -95,7 +96,8 @@ impl<'a> Reconnect<'a> {
     }
 
     /// Resets a connected controller and reconnects: at once, and if that fails, as after a lost
-    /// connection. Returns `None` like [`after_loss`](Self::after_loss). Sleeps.
+    /// connection. If only a later attempt succeeds, it counts as a reconnect. Returns `None` like
+    /// [`after_loss`](Self::after_loss). Sleeps.
     pub(super) fn after_reset(
         controller: &'a Controller,
         association: KBox<Association>,
@@ -147,7 +149,7 @@ impl<'a> Reconnect<'a> {
         None
     }
 
-    /// One connect attempt; undoes everything on error.
+    /// One connect attempt. On error it leaves no queues; the caller then releases the device.
     #[inline(never)]
     fn attempt(
         controller: &Controller,
@@ -156,8 +158,9 @@ impl<'a> Reconnect<'a> {
     ) -> Result<Reconnected, CtrlError> {
         let association = setup::reconnect(controller, before, deadline)?;
         let admin = controller.admin(&association.admin, deadline);
-        // Only mark disks here. Scan work applies the other changes later, because they wait for
-        // I/O, which is quiesced now.
+        // Only mark disks here. Scan work applies the other changes later: they wait for I/O, which
+        // is quiesced now. A disk whose namespace cannot be identified fails the attempt: the
+        // namespace may be another one by now, and I/O must not reach it before this is known.
         let context = &association.scan_context;
         let changed = ChangedNamespaces::default();
         let found = scan_work::scan(controller, &admin, context, changed).and_then(|found| {
@@ -181,7 +184,10 @@ impl<'a> Reconnect<'a> {
         });
     }
 
-    /// Begins to reconnect, with I/O quiesced. `history` has earlier losses.
+    /// Begins to reconnect, with I/O quiesced.
+    ///
+    /// Attempts and time of `history` count as well: they are those of an unstable connection (see
+    /// [`FlapHistory`]). It includes the current loss.
     fn new(controller: &'a Controller, before: &'a ScanContext, history: FlapHistory) -> Self {
         Self {
             controller,
@@ -229,8 +235,11 @@ impl<'a> Reconnect<'a> {
         }
     }
 
-    /// Sleeps until the next attempt and returns its deadline; `None` if no attempt follows.
-    /// Settings that change during the sleep apply at once.
+    /// Sleeps until the next attempt; `None` if no attempt follows.
+    ///
+    /// Returns when that attempt must end: at the next limit, `fast_io_fail_tmo` or
+    /// `ctrl_loss_tmo`, because only a pause acts on limits. Settings that change during the sleep
+    /// apply at once.
     fn pause(&mut self) -> Option<Deadline> {
         let (began, random) = (Instant::<Monotonic>::now(), random::number());
         loop {

@@ -10,39 +10,43 @@ use crate::{
 /// State of an NSID, as a scan found it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NsState<'a, F> {
-    /// A namespace that can be a disk.
+    /// A namespace that is usable as a disk. Other namespaces that NVMe calls active are
+    /// `Inactive` here.
     Active(NsAttributes<'a>),
     /// No namespace, or one that cannot be a disk.
     Inactive,
-    /// A namespace with a disk that the target cannot identify at the moment; its error.
+    /// A namespace that has a disk, and whose Identify failed for now, with this error.
     Unknown(&'a F),
 }
 
 /// Result of a scan.
 pub trait ScanView {
-    /// Error of a namespace that the target could not identify.
+    /// Error of an Identify that failed for now.
     type Error;
 
     /// Returns the state of an NSID.
     fn state(&self, nsid: u32) -> NsState<'_, Self::Error>;
 }
 
-/// What a scan does when the target does not identify a namespace.
+/// What a scan does when the Identify of a namespace fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IdentifyFailure {
-    /// The scan fails: there was no response.
+    /// The scan fails: the error has no NVMe status. There was no response, or its data is
+    /// malformed, or this host failed.
     FailScan,
-    /// The disk of the namespace stays as it is.
+    /// The disk stays as it is, and the scan reports the error: a live controller scans again, a
+    /// reconnect fails.
     KeepDisk,
-    /// The namespace gets no disk; a later scan may find that it can be one.
+    /// The namespace has no disk and gets none. The host scans again soon, without an event.
     RejectForNow,
-    /// The namespace gets no disk.
+    /// The namespace gets no disk, and an existing one is removed. Only an event, a request or a
+    /// reconnect leads to another scan.
     Reject,
 }
 
 impl IdentifyFailure {
-    /// Decides by the `status` that the target returned, if it responded, and by whether the
-    /// namespace `has_disk` that is not gone.
+    /// Decides by the NVMe `status` of the error, if it has one, and by whether the namespace has a
+    /// disk that is not gone.
     pub fn of(status: Option<Status>, has_disk: bool) -> Self {
         match status {
             None => Self::FailScan,
@@ -53,8 +57,8 @@ impl IdentifyFailure {
     }
 }
 
-/// Selects the namespaces that a scan identifies, in the order of NSIDs: listed ones up to a limit,
-/// and beyond it only those with a disk.
+/// Selects the namespaces that a scan identifies, by rising NSID: at first the listed ones. After
+/// `limit` of them it leaves the list, and takes the higher NSIDs that have a disk, listed or not.
 ///
 /// A target that lists very many new namespaces thus does not prevent the revalidation of disks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -31,7 +31,8 @@ use rrdma::{
     scatter::Scatter,
 };
 
-/// A kind of commands, with the type of their data and the queue that sends them.
+/// A kind of commands: block requests (`Requests`) or the host's own (`Commands`). It has the type
+/// of their data, and of the queue that sends them.
 pub(super) trait CommandKind: Sized + 'static {
     /// Data of a command.
     type Payload: Scatter + Send + 'static;
@@ -57,10 +58,10 @@ pub(super) struct Transfer<P> {
     pub(super) length: u32,
 }
 
-/// Work request that owns a capsule.
+/// Work request that a capsule is posted with next, or was posted with last.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum InFlightWr {
-    /// None: the command could not be posted, and ended.
+    /// None: posting failed, and the command ended.
     Nothing,
     Command,
     Invalidation,

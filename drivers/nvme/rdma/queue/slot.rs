@@ -82,13 +82,13 @@ use rrdma::{
     },
 };
 
-/// A kind of commands, with the slots of a queue for it.
+/// A kind of commands. Finds the slots of its tags in a queue.
 pub(super) trait SlotTable: CommandKind {
     /// Returns the slot of a tag; `None` if the tag belongs to another kind.
     fn slot(queue: &Self::Queue, tag: u16) -> Option<&Slot<Self>>;
 
-    /// Completes a command. The target no longer has access to `payload`, its data. Softirq
-    /// context.
+    /// Completes a command. The target no longer has access to `payload`, its data, which is `None`
+    /// if the command has no data, or if the region still holds it. Softirq context.
     fn complete(queue: &Self::Queue, completion: cqe::Completion, payload: Option<Self::Payload>);
 }
 
@@ -215,9 +215,9 @@ impl<K: SlotTable> Slot<K> {
 
     /// Ends a command that was not posted, and returns its data with the error.
     ///
-    /// A device that fails permanently returns `EIO`. The connection is lost then, so the command
-    /// fails with `ENOTCONN`. The same applies if the target answered the command although it was
-    /// not sent. In that case the tag stays in use until the queue is drained.
+    /// The error is `ENOTCONN` in two cases, as the connection is lost: the device fails
+    /// permanently (`EIO`), or the target answered the command although it was not sent. In the
+    /// second, the tag stays in use until the drain. Otherwise the error is that of the post.
     #[cold]
     pub(super) fn unposted(
         &self,
@@ -303,7 +303,9 @@ impl<K: SlotTable> Slot<K> {
         queue.context().core().request_failed(what, failure);
     }
 
-    /// Keeps the capsule of a command that stays until the queue is drained.
+    /// Keeps the capsule of a command that stays until the queue is drained: in the state, or in
+    /// `orphan` if another context has the claim. There is one capsule for each slot, so one of the
+    /// two is free.
     pub(super) fn set_aside(&self, capsule: Operation<Capsule<K>>) {
         let state = self.state.try_resume();
         if let Some(mut state) = state.filter(|state| state.capsule.is_none()) {
@@ -330,7 +332,8 @@ impl<K: SlotTable> Slot<K> {
         completion: cqe::Completion,
         invalidation: Option<Invalidation>,
     ) {
-        // If the claim cannot be resumed, the tag has no command in flight.
+        // If the claim cannot be resumed, no posted command has this tag: it is free, being
+        // prepared, or just failed to post.
         let state = self.state.try_resume();
         let Some(mut state) = state.filter(|state| state.id == completion.command_id()) else {
             let core = queue.context().core();
@@ -417,6 +420,7 @@ impl<K: SlotTable> Slot<K> {
         };
         let remotely_invalidated = invalidation.is_some();
         if let Some(invalidation) = invalidation {
+            // If this proves nothing, `release` returns `None`: the request then ends at the drain.
             capsule.region.invalidated_by(invalidation);
         }
         let payload = capsule.region.release();
@@ -439,7 +443,8 @@ impl<K: SlotTable> Slot<K> {
 
     /// Ends the command of the slot, if there is one, and returns its data. Sleeps.
     ///
-    /// The queue must be drained. Memory that the device has not returned by then stays with it.
+    /// The queue must be drained. If the device did not return the capsule, the memory is leaked
+    /// and this is logged.
     pub(super) fn reclaim(&self, core: &QueueCore<UlpOf<K>>) -> Option<K::Payload> {
         let state = self.state.try_resume();
         let mut state = state.or_else(|| self.state.try_claim())?;

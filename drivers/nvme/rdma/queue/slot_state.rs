@@ -62,7 +62,7 @@ pub(super) struct SlotResponse {
 /// A command that was not sent.
 pub(super) struct Unsent<P> {
     pub(super) error: Error,
-    /// Data of the command; `None` if it has none, or if the teardown owns it.
+    /// Data of the command; `None` if it has none, or if the region holds it until the drain.
     pub(super) payload: Option<P>,
 }
 
