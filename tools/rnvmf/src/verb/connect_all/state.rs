@@ -31,8 +31,9 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(30);
 /// The state of a run.
 #[derive(Default)]
 pub(super) struct RunState<'a> {
-    /// The run continues until SIGINT or SIGTERM: it follows discovery controllers and retries what
-    /// failed. Otherwise it ends with the last pending attempt.
+    /// The run follows discovery controllers and retries what failed. It ends at SIGINT or SIGTERM,
+    /// at an error that aborts it, if all connects were denied, or when nothing is left to follow
+    /// or retry. Otherwise it ends with the last pending attempt or discovery.
     is_persistent: bool,
     /// SIGINT or SIGTERM ended the persistent run.
     stopped: bool,
@@ -41,17 +42,20 @@ pub(super) struct RunState<'a> {
     entries: Vec<Entry<'a>>,
     /// Attempts that are pending, or whose result is not printed.
     attempts: Vec<ConnectAttempt>,
-    /// Targets that are connected or have a pending attempt.
+    /// Targets that this run need not connect: an attempt is pending or has succeeded. They stay
+    /// here when they are disconnected later, so that the run does not undo that.
     connected: Vec<Target>,
     discoveries: Discoveries<'a>,
     /// Events that are not printed.
     log_events: Vec<LogEvent>,
     errors: ErrorReports,
-    /// Number of connects, including those to discovery controllers.
+    /// Number of connects so far: of discovery controllers, too, and of host names that were not
+    /// resolved. A retry of a target counts again.
     nr_tried: usize,
-    /// Time at which all pending attempts and discoveries must have ended.
+    /// Time by which all pending attempts must have ended, and discoveries unless the run is
+    /// persistent.
     deadline: Option<Instant>,
-    /// Time of the next retry.
+    /// Time of the next retry of what failed, and of the next read of polled logs.
     retry_at: Option<Instant>,
 }
 
@@ -143,7 +147,7 @@ impl<'a> RunState<'a> {
         }
     }
 
-    /// Schedules a retry of what failed.
+    /// Schedules a retry of what failed, unless one is scheduled.
     fn schedule_retry(&mut self) {
         self.retry_at
             .get_or_insert_with(|| Instant::now() + RETRY_INTERVAL);
@@ -229,7 +233,7 @@ impl<'a> RunState<'a> {
             || self.keeps_running() && self.retry_at.is_some()
     }
 
-    /// Whether the run retries what fails.
+    /// Whether the run is persistent and goes on: it retries what fails.
     pub(super) fn keeps_running(&self) -> bool {
         self.is_persistent && !self.stopped && self.aborted.is_none() && !self.is_denied()
     }
@@ -382,7 +386,7 @@ impl<'a> RunState<'a> {
         }
     }
 
-    /// Reports a log that differs from the previous one.
+    /// Reports a log that changed, or was read again after an error.
     fn report_log(&mut self, target: &Target, log: &DiscoveryLog, before: Option<&DiscoveryLog>) {
         if self.is_persistent {
             self.log_events.push(LogEvent::Read {
@@ -525,7 +529,7 @@ impl<'a> RunState<'a> {
             return Ok(());
         }
         if self.is_persistent && !self.is_denied() {
-            // What failed was retried, so all targets are connected unless the run was aborted.
+            // The run was aborted, or nothing is left to follow or retry, which is no failure.
             return self
                 .aborted
                 .map_or(Ok(()), |why| Err(why.context("connect-all")));
