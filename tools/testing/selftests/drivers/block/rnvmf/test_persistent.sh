@@ -178,9 +178,9 @@ tells_no_changes() {
 	end_process "$TARGET"
 }
 
-# Whether the log was read at least twice: header, entry and header again.
+# Whether the log was read at least twice. Each time the header is read before and after the entry.
 was_polled() {
-	[ "$(count log)" -ge 6 ]
+	[ "$(count log)" -ge 4 ]
 }
 
 # After a failed Asynchronous Event Request the program reconnects, with delays.
