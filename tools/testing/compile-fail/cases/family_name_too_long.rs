@@ -2,7 +2,7 @@
 
 //! The compiler checks what C checks when a family is registered: the name.
 //!
-//! refused: E0080: a name that is empty or too long
+//! refused: E0080: a name must have 1 to 15 bytes
 
 use kernel::prelude::*;
 use rrdma::netlink::{
