@@ -294,7 +294,7 @@ impl Kind for Bool {
 ///
 /// # Invariants
 ///
-/// - `module` is the module that contains the parameter, so it is valid while its code runs.
+/// - `module` is the module that contains the parameter. It is valid while code of the module runs.
 /// - `value` is accessed only under the parameter lock of the module.
 pub struct Parameter<K: Kind> {
     name: &'static CStr,

@@ -29,6 +29,6 @@ pub use device::{
     Device, //
 };
 pub(crate) use table::{
-    Owner,
+    HasAttributes,
     Table, //
 };

@@ -7,13 +7,13 @@
 //! another worker was faster. The sum must be correct.
 
 use common::{
-    failure::{
-        expect_equal,
-        Failure,
-        Step, //
-    },
     port_gid::PortGid,
     requirement::DeviceRequirement,
+    step_error::{
+        expect_equal,
+        Step,
+        StepError, //
+    },
     task::{
         self,
         SampleTask,
@@ -76,7 +76,7 @@ const WORD: usize = ATOMIC_BYTES as usize;
 /// Time limit of an operation.
 const LIMIT: Msecs = Msecs::new(10_000);
 
-fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
+fn run(task: &Arc<SampleTask>) -> Result<Summary, StepError> {
     let (device, peer_device) =
         task.devices(&parameters::device.get(), &parameters::peer_device.get())?;
     DeviceRequirement::Atomics.check(&device)?;
@@ -109,7 +109,7 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
 }
 
 /// Registers a counter with the value 0. Returns it, and its key.
-fn expose(far: &PortGid<'_>, end: &ConnectedQp) -> Result<(Operation<Work>, RemoteKey), Failure> {
+fn expose(far: &PortGid<'_>, end: &ConnectedQp) -> Result<(Operation<Work>, RemoteKey), StepError> {
     let mut work = Work::new(far.device(), WORD, Direction::Both)?;
     let mut region = Region::new(far.pd.clone(), 1).step("region")?;
     let word = Buffer::new(WORD, GFP_KERNEL).step("counter")?;
@@ -119,7 +119,7 @@ fn expose(far: &PortGid<'_>, end: &ConnectedQp) -> Result<(Operation<Work>, Remo
     Ok((end.register(work)?, key))
 }
 
-fn value(bytes: &[u8]) -> Result<u64, Failure> {
+fn value(bytes: &[u8]) -> Result<u64, StepError> {
     let bytes = bytes.try_into().map_err(|_| EINVAL).step("word")?;
     Ok(u64::from_ne_bytes(bytes))
 }
@@ -149,7 +149,7 @@ impl Worker {
     }
 
     /// Posts one addition. `guess` is the expected value of the counter.
-    fn add(&self, word: Operation<Work>, guess: u64) -> Result<(), Failure> {
+    fn add(&self, word: Operation<Work>, guess: u64) -> Result<(), StepError> {
         let (key, step) = (self.key, u64::from(parameters::step.get()));
         let swaps = self.swaps;
         self.end.post("addition", word, |word, chain| match swaps {
@@ -159,9 +159,9 @@ impl Worker {
     }
 
     /// Checks the completion of an addition, and posts the next one.
-    fn again(&mut self, returned: CompletedWork) -> Result<(), Failure> {
+    fn again(&mut self, returned: CompletedWork) -> Result<(), StepError> {
         if let Err(failure) = returned.result {
-            return Err(Failure::new("addition", fmt!("{failure}")));
+            return Err(StepError::new("addition", fmt!("{failure}")));
         }
         let mut word = returned.work;
         let before = value(word.buffer.read())?;
@@ -181,7 +181,7 @@ impl Worker {
 }
 
 /// Runs the workers until all are done. Returns how many compare-and-swaps found another value.
-fn work(task: &SampleTask, workers: &mut [Worker]) -> Result<u32, Failure> {
+fn work(task: &SampleTask, workers: &mut [Worker]) -> Result<u32, StepError> {
     while workers.iter().any(|worker| worker.left != 0) {
         let (number, returned) = task.wait_for("additions", LIMIT, || {
             workers
@@ -199,7 +199,7 @@ fn work(task: &SampleTask, workers: &mut [Worker]) -> Result<u32, Failure> {
 }
 
 /// Checks that invalid work requests are refused.
-fn refusals(end: &ConnectedQp, word: Operation<Work>, key: RemoteKey) -> Result<(), Failure> {
+fn refusals(end: &ConnectedQp, word: Operation<Work>, key: RemoteKey) -> Result<(), StepError> {
     let crooked = RemoteKey {
         address: key.address.wrapping_add(1),
         ..key

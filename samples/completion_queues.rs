@@ -7,12 +7,12 @@
 //! as flushed.
 
 use common::{
-    failure::{
-        expect_equal,
-        Failure,
-        Step, //
-    },
     port_gid::PortGid,
+    step_error::{
+        expect_equal,
+        Step,
+        StepError, //
+    },
     task::{
         self,
         SampleTask,
@@ -73,7 +73,7 @@ rrdma::parameters! {
 /// Maximum number of completions that a poll handles.
 const BUDGET: u32 = 16;
 
-fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
+fn run(task: &Arc<SampleTask>) -> Result<Summary, StepError> {
     let device = task.device(&parameters::device.get())?;
     let gid_index = parameters::gid_index.get();
     let sample = Sample(PortGid::new(task, &device, gid_index)?);
@@ -102,7 +102,7 @@ impl MessagePair {
     }
 
     /// Takes both from `end` when they have completed, in any order.
-    fn take(end: &ConnectedQp) -> Result<Self, Failure> {
+    fn take(end: &ConnectedQp) -> Result<Self, StepError> {
         let (one, other) = (end.done("message")?, end.done("message")?);
         let (send, receive) = match one.1.received {
             None => (one.0, other.0),
@@ -116,7 +116,7 @@ struct Sample<'a>(PortGid<'a>);
 
 impl Sample<'_> {
     /// Allocates a message with a `u64`, and the receive for it.
-    fn message_pair(&self) -> Result<MessagePair, Failure> {
+    fn message_pair(&self) -> Result<MessagePair, StepError> {
         let work = |direction| Work::new(self.0.device(), size_of::<u64>(), direction);
         Ok(MessagePair {
             send: work(Direction::ToDevice)?,
@@ -130,7 +130,7 @@ impl Sample<'_> {
     }
 
     /// The core polls a private queue.
-    fn by_core(&self, poll: Poll) -> Result<(), Failure> {
+    fn by_core(&self, poll: Poll) -> Result<(), StepError> {
         let entries = ONE_MESSAGE.completions();
         let cq = CompletionQueue::alloc(self.device(), entries, 0, poll, task::NAME)
             .step("completion queue")?;
@@ -140,7 +140,7 @@ impl Sample<'_> {
     }
 
     /// The core polls a queue that is shared with other users.
-    fn pooled(&self) -> Result<(), Failure> {
+    fn pooled(&self) -> Result<(), StepError> {
         let entries = ONE_MESSAGE.completions();
         let cq = CompletionQueue::pool_get(self.device(), entries, 0, Poll::SoftIrq)
             .step("pooled completion queue")?;
@@ -150,20 +150,20 @@ impl Sample<'_> {
     }
 
     /// Waits until `returned` is true. Completion handlers wake the task.
-    fn wait_for_core(&self, returned: &dyn Fn() -> bool) -> Result<(), Failure> {
+    fn wait_for_core(&self, returned: &dyn Fn() -> bool) -> Result<(), StepError> {
         let ready = || returned().then_some(());
         self.0.task.wait_for("completions", LIMIT, ready)
     }
 
     /// The task polls in a busy loop.
-    fn direct(&self) -> Result<(), Failure> {
+    fn direct(&self) -> Result<(), StepError> {
         let entries = ONE_MESSAGE.completions();
         let queue = DirectQueue::new(self.device(), entries, 0, task::NAME).step("direct queue")?;
         let cq = queue.completion_queue().clone();
         self.exchange_messages(cq, |returned| {
             let poll = || match queue.poll(1) {
                 0 | 1 => returned().then_some(Ok(())),
-                more => Some(Err(Failure::new(
+                more => Some(Err(StepError::new(
                     "poll",
                     fmt!("{more} completions, 1 requested"),
                 ))),
@@ -176,7 +176,7 @@ impl Sample<'_> {
     }
 
     /// The task polls when it is woken.
-    fn notified(&self) -> Result<(), Failure> {
+    fn notified(&self) -> Result<(), StepError> {
         let task = self.0.task;
         let (wake, entries) = (task.wake().clone(), ONE_MESSAGE.completions());
         let mut queue = NotifiedQueue::new(self.device(), entries, 0, wake, task::NAME)
@@ -205,7 +205,7 @@ impl Sample<'_> {
     }
 
     /// The task is woken for solicited completions only.
-    fn solicited(&self) -> Result<(), Failure> {
+    fn solicited(&self) -> Result<(), StepError> {
         let bell = Arc::pin_init(TimedCompletion::new(), GFP_KERNEL).step("completion")?;
         let entries = ONE_MESSAGE.completions();
         let mut queue = NotifiedQueue::new(self.device(), entries, 0, bell.clone(), task::NAME)
@@ -214,7 +214,7 @@ impl Sample<'_> {
         let end = ConnectedQp::loopback(&self.0, cq, ONE_MESSAGE)?;
         let mut messages = self.message_pair()?;
         if queue.arm(NotifyMode::Solicited).step("arm")? {
-            return Err(Failure::new("arm", fmt!("the queue is not empty")));
+            return Err(StepError::new("arm", fmt!("the queue is not empty")));
         }
         for solicited in [false, true] {
             end.post_receive(messages.receive)?;
@@ -230,7 +230,7 @@ impl Sample<'_> {
             })?;
             let limit = if solicited { LIMIT } else { Msecs::new(0) };
             if bell.wait_timeout(limit) != solicited {
-                return Err(Failure::new(
+                return Err(StepError::new(
                     "wakeup",
                     fmt!("wrong with solicited={solicited}"),
                 ));
@@ -242,7 +242,7 @@ impl Sample<'_> {
     }
 
     /// The device interrupts for several completions at once, if it supports that.
-    fn moderation(&self) -> Result<(), Failure> {
+    fn moderation(&self) -> Result<(), StepError> {
         let queue = DirectQueue::new(self.device(), 1, 0, task::NAME).step("direct queue")?;
         match queue.completion_queue().set_moderation(8, 100) {
             Ok(()) => pr_info!("moderation: 8 completions or 100 us per interrupt\n"),
@@ -259,8 +259,8 @@ impl Sample<'_> {
     fn exchange_messages(
         &self,
         cq: Arc<CompletionQueue>,
-        mut wait: impl FnMut(&dyn Fn() -> bool) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
+        mut wait: impl FnMut(&dyn Fn() -> bool) -> Result<(), StepError>,
+    ) -> Result<(), StepError> {
         let end = ConnectedQp::loopback(&self.0, cq, ONE_MESSAGE)?;
         let mut messages = self.message_pair()?;
         for number in 0..u64::from(parameters::messages.get()) {
@@ -282,7 +282,7 @@ impl Sample<'_> {
         end.queue().drain();
         match end.try_take().map(|back| back.result) {
             Some(Err(failure)) if failure.is_flush() => Ok(()),
-            _ => Err(Failure::new("drain", fmt!("the receive was not flushed"))),
+            _ => Err(StepError::new("drain", fmt!("the receive was not flushed"))),
         }
     }
 }

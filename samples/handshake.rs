@@ -4,11 +4,11 @@
 
 use common::{
     exchange,
-    failure::{
-        Failure,
-        Step, //
-    },
     formats::handshake::PingpongDest,
+    step_error::{
+        Step,
+        StepError, //
+    },
     task::{
         self,
         SampleTask,
@@ -42,7 +42,7 @@ rrdma::parameters! {
     port: Number<1, 65535> = 18515, "TCP port of the server; default 18515";
 }
 
-fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
+fn run(task: &Arc<SampleTask>) -> Result<Summary, StepError> {
     let device = task.device(&parameters::device.get())?;
     let port = device.port(1).ok_or(ENODEV).step("port")?;
     let source = port.gid(parameters::gid_index.get()).step("GID")?;

@@ -23,7 +23,7 @@ mod rdma_cm;
 mod server;
 
 use common::{
-    failure::Failure,
+    step_error::StepError,
     task::{
         self,
         SampleTask,
@@ -45,7 +45,7 @@ rrdma::parameters! {
     server: Text<64> = "", "address of the server; empty: be the server";
 }
 
-fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
+fn run(task: &Arc<SampleTask>) -> Result<Summary, StepError> {
     match &*parameters::server.get() {
         "" => Server::accept(task)?.serve(),
         server => client::run(task, server),

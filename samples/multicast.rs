@@ -21,9 +21,9 @@ mod rdma_cm;
 mod ud_endpoint;
 
 use common::{
-    failure::{
-        Failure,
-        Step, //
+    step_error::{
+        Step,
+        StepError, //
     },
     task::{
         self,
@@ -54,7 +54,7 @@ rrdma::parameters! {
     count: Number<1, 1000> = 10, "number of datagrams; default 10";
 }
 
-fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
+fn run(task: &Arc<SampleTask>) -> Result<Summary, StepError> {
     let (count, size) = (parameters::count.get(), parameters::size.get());
     let sends = parameters::send.get();
     let mut membership = join(task, if sends { Role::SendOnly } else { Role::Full })?;
@@ -80,14 +80,14 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
             .step("attach twice")?;
     }
     pr_info!("receiving\n");
-    let ended = || Some(Failure::new("group", fmt!("{}", membership.ended()?)));
+    let ended = || Some(StepError::new("group", fmt!("{}", membership.ended()?)));
     let first = endpoint.receive(count, ended)?.number();
     Ok(Summary::new(fmt!(
         "{count} datagrams of {size} bytes received, the first from queue pair {first}"
     )))
 }
 
-fn join(task: &SampleTask, role: Role) -> Result<Membership, Failure> {
+fn join(task: &SampleTask, role: Role) -> Result<Membership, StepError> {
     let cancelled = || task.is_stopped();
     let group = rdma_cm::address(task, &parameters::group.get(), 0)?;
     let source = match &*parameters::source.get() {

@@ -5,12 +5,12 @@
 //! [`Peer::connect`] makes the connection.
 
 use common::{
-    failure::Failure,
     peer::{
         self,
         Peer, //
     },
     requirement::DeviceRequirement,
+    step_error::StepError,
     task::{
         self,
         SampleTask,
@@ -54,7 +54,7 @@ module! {
     license: "GPL",
 }
 
-fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
+fn run(task: &Arc<SampleTask>) -> Result<Summary, StepError> {
     pingpong::run::<Reliable>(task)
 }
 

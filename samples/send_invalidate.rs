@@ -13,11 +13,11 @@
 //!   the same key again after 256 registrations.
 
 use common::{
-    failure::{
-        Failure,
-        Step, //
-    },
     port_gid::PortGid,
+    step_error::{
+        Step,
+        StepError, //
+    },
     task::{
         self,
         SampleTask,
@@ -79,7 +79,7 @@ rrdma::parameters! {
 /// memory of the first, but not always.
 const ELSEWHERE: u32 = 4;
 
-fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
+fn run(task: &Arc<SampleTask>) -> Result<Summary, StepError> {
     let (device, peer_device) =
         task.devices(&parameters::device.get(), &parameters::peer_device.get())?;
     let near = PortGid::new(task, &device, parameters::gid_index.get())?;
@@ -136,9 +136,9 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
 
 /// Checks that a key that was never registered is used again by the next `bind`. There are few
 /// keys, so only registered ones may be used up.
-fn bound_only(memory: &mut Operation<Work>, mut data: Buffer) -> Result<Buffer, Failure> {
+fn bound_only(memory: &mut Operation<Work>, mut data: Buffer) -> Result<Buffer, StepError> {
     let region = memory.region.as_mut().ok_or(EINVAL).step("region")?;
-    let mut bind = |data| -> Result<(Buffer, u32), Failure> {
+    let mut bind = |data| -> Result<(Buffer, u32), StepError> {
         region.attach(data, Direction::FromDevice).step("region")?;
         let key = region.bind().step("region")?.rkey;
         Ok((region.release().ok_or(EBUSY).step("data")?, key))
@@ -148,7 +148,7 @@ fn bound_only(memory: &mut Operation<Work>, mut data: Buffer) -> Result<Buffer, 
     (data, second) = bind(data)?;
     match first == second {
         true => Ok(data),
-        false => Err(Failure::new("key", fmt!("{first:#x} was skipped"))),
+        false => Err(StepError::new("key", fmt!("{first:#x} was skipped"))),
     }
 }
 
@@ -161,7 +161,7 @@ fn visit(
     work: Operation<Work>,
     key: RemoteKey,
     reads: bool,
-) -> Result<Operation<Work>, Failure> {
+) -> Result<Operation<Work>, StepError> {
     peer.post("visit", work, |work, chain| {
         reach(work, chain, key, reads)?;
         if reads {
@@ -186,9 +186,12 @@ fn reach<'a>(
 }
 
 /// Checks that all bytes are `wanted`.
-fn compare(bytes: &[u8], wanted: u8) -> Result<(), Failure> {
+fn compare(bytes: &[u8], wanted: u8) -> Result<(), StepError> {
     match bytes.iter().find(|byte| **byte != wanted) {
-        Some(byte) => Err(Failure::new("data", fmt!("got {byte}, expected {wanted}"))),
+        Some(byte) => Err(StepError::new(
+            "data",
+            fmt!("got {byte}, expected {wanted}"),
+        )),
         None => Ok(()),
     }
 }
@@ -198,19 +201,22 @@ fn close(
     owner: &ConnectedQp,
     memory: &mut Operation<Work>,
     key: RemoteKey,
-) -> Result<(Operation<Work>, Buffer, Invalidation), Failure> {
+) -> Result<(Operation<Work>, Buffer, Invalidation), StepError> {
     let (notice, done) = owner.done("message")?;
     let info = done.received.ok_or(EINVAL).step("message")?;
     let invalidation = info.invalidation.ok_or(EINVAL).step("invalidation")?;
     let region = memory.region.as_mut().ok_or(EINVAL).step("region")?;
     if invalidation.rkey() != key.rkey || region.release().is_some() {
-        return Err(Failure::new(
+        return Err(StepError::new(
             "invalidation",
             fmt!("wrong key, or region already released"),
         ));
     }
     if !region.invalidated_by(invalidation) {
-        return Err(Failure::new("invalidation", fmt!("rejected by the region")));
+        return Err(StepError::new(
+            "invalidation",
+            fmt!("rejected by the region"),
+        ));
     }
     let data = region.release().ok_or(EBUSY).step("data")?;
     Ok((notice, data, invalidation))
@@ -222,13 +228,13 @@ fn refuses(
     memory: &mut Operation<Work>,
     key: RemoteKey,
     earlier: Option<Invalidation>,
-) -> Result<bool, Failure> {
+) -> Result<bool, StepError> {
     let Some(earlier) = earlier.filter(|earlier| earlier.rkey() == key.rkey) else {
         return Ok(false);
     };
     let region = memory.region.as_mut().ok_or(EINVAL).step("region")?;
     match region.invalidated_by(earlier) {
-        true => Err(Failure::new(
+        true => Err(StepError::new(
             "invalidation",
             fmt!("accepted for a later registration"),
         )),
@@ -243,7 +249,7 @@ fn dead(
     work: Operation<Work>,
     key: Option<RemoteKey>,
     reads: bool,
-) -> Result<(), Failure> {
+) -> Result<(), StepError> {
     let key = key.ok_or(EINVAL).step("key")?;
     peer.post("dead key", work, |work, chain| {
         reach(work, chain, key, reads)
@@ -251,8 +257,8 @@ fn dead(
     owner.refused("dead key")?;
     match peer.take_refused("dead key").map(|back| back.result) {
         Some(Err(failure)) if failure.status() == Status::RemoteAccess => {}
-        Some(Err(failure)) => return Err(Failure::new("dead key", fmt!("{failure}"))),
-        Some(Ok(_)) => return Err(Failure::new("dead key", fmt!("the access succeeded"))),
+        Some(Err(failure)) => return Err(StepError::new("dead key", fmt!("{failure}"))),
+        Some(Ok(_)) => return Err(StepError::new("dead key", fmt!("the access succeeded"))),
         None => pr_info!("dead key: no NAK received\n"),
     }
     Ok(())
@@ -262,7 +268,7 @@ fn dead(
 ///
 /// The invalidation of an operation is flushed with its queue pair. Then the operation completes on
 /// another queue pair, even one at the same address in memory. That must not invalidate the region.
-fn elsewhere(near: &PortGid<'_>, far: &PortGid<'_>, mtu: Mtu) -> Result<(), Failure> {
+fn elsewhere(near: &PortGid<'_>, far: &PortGid<'_>, mtu: Mtu) -> Result<(), StepError> {
     let step = "invalidation elsewhere";
     let memory = Work::with_region(near, 1)?;
     let data = Buffer::new(1, GFP_KERNEL).step("data")?;
@@ -277,7 +283,7 @@ fn elsewhere(near: &PortGid<'_>, far: &PortGid<'_>, mtu: Mtu) -> Result<(), Fail
     owner.queue().drain();
     let back = owner.take(step)?;
     if back.result.is_ok() {
-        return Err(Failure::new(step, fmt!("not flushed")));
+        return Err(StepError::new(step, fmt!("not flushed")));
     }
     // `owner` is freed last, so its memory is the first to be used again.
     drop(peer);
@@ -290,6 +296,6 @@ fn elsewhere(near: &PortGid<'_>, far: &PortGid<'_>, mtu: Mtu) -> Result<(), Fail
     let region = memory.region.as_mut().ok_or(EINVAL).step("region")?;
     match region.release() {
         None => Ok(()),
-        Some(_) => Err(Failure::new(step, fmt!("done by a send"))),
+        Some(_) => Err(StepError::new(step, fmt!("done by a send"))),
     }
 }

@@ -6,15 +6,15 @@
 //! receives are kept until the queue reports that it runs short. Then all of them are posted again.
 
 use common::{
-    failure::{
-        Failure,
-        Step, //
-    },
     peer::{
         self,
         Peer, //
     },
     requirement::DeviceRequirement,
+    step_error::{
+        Step,
+        StepError, //
+    },
     task::{
         self,
         SampleTask,
@@ -80,7 +80,7 @@ rrdma::parameters! {
     extra: Number<0, 32767> = 0, "receives to grow the queue by at the first refill; default 0";
 }
 
-fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
+fn run(task: &Arc<SampleTask>) -> Result<Summary, StepError> {
     pingpong::run::<Sharing>(task)
 }
 
@@ -102,8 +102,8 @@ impl Transport for Sharing {
     type Receives = Shared;
 
     /// Checks parameters that depend on each other.
-    fn check(settings: &Settings, _: Port<'_>) -> Result<(), Failure> {
-        let refuse = |cause: fmt::Arguments<'_>| Err(Failure::new("parameters", cause));
+    fn check(settings: &Settings, _: Port<'_>) -> Result<(), StepError> {
+        let refuse = |cause: fmt::Arguments<'_>| Err(StepError::new("parameters", cause));
         let (size, depth) = (settings.size, settings.rx_depth);
         let (limit, extra) = (parameters::limit.get(), parameters::extra.get());
         if size.saturating_mul(depth.saturating_add(extra) as usize) > MOST {
@@ -144,7 +144,7 @@ struct Shared {
 
 impl Shared {
     /// Posts `count` new receives.
-    fn fill(&self, count: u32) -> Result<(), Failure> {
+    fn fill(&self, count: u32) -> Result<(), StepError> {
         let device = self.queue.protection_domain().device();
         for _ in 0..count {
             let receive = RecvBuf::new::<Sharing>(device, self.size).step("receive")?;
@@ -167,12 +167,12 @@ impl Receives<Sharing> for Shared {
         engine: &Arc<PingPong>,
         pd: &Arc<ProtectionDomain>,
         settings: &Settings,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, StepError> {
         let (depth, limit) = (settings.rx_depth, parameters::limit.get());
         let teller = engine.clone();
         let queue = SharedReceiveQueue::new(pd.clone(), depth, move |event| match event {
             Event::LimitReached => teller.set_short(),
-            Event::Broken => teller.end(Failure::new(
+            Event::Broken => teller.end(StepError::new(
                 "shared receive queue",
                 fmt!("fatal error (IB_EVENT_SRQ_ERR)"),
             )),
@@ -193,7 +193,7 @@ impl Receives<Sharing> for Shared {
     }
 
     /// Posts the used receives again. The first call also grows the queue by `extra` receives.
-    fn refill(&mut self) -> Result<(), Failure> {
+    fn refill(&mut self) -> Result<(), StepError> {
         let extra = parameters::extra.get();
         if self.refills == 0 && extra != 0 {
             self.queue.grow(extra).step("grow")?;
@@ -210,7 +210,7 @@ impl Receives<Sharing> for Shared {
         Ok(())
     }
 
-    fn report(&self) -> Result<Summary, Failure> {
+    fn report(&self) -> Result<Summary, StepError> {
         let room = self.queue.query().step("shared receive queue")?;
         pr_info!("shared receive queue: max_wr is {}\n", room.max_wr);
         let (pairs, refills) = (parameters::num_qp.get(), self.refills);

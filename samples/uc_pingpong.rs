@@ -6,9 +6,9 @@
 //! after a timeout.
 
 use common::{
-    failure::Failure,
     peer::Peer,
     requirement::DeviceRequirement,
+    step_error::StepError,
     task::{
         self,
         SampleTask,
@@ -52,7 +52,7 @@ module! {
     license: "GPL",
 }
 
-fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
+fn run(task: &Arc<SampleTask>) -> Result<Summary, StepError> {
     pingpong::run::<Unreliable>(task)
 }
 

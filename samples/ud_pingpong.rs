@@ -7,12 +7,12 @@
 //! reported; this sample sends another one after a timeout.
 
 use common::{
-    failure::{
-        Failure,
-        Step, //
-    },
     peer::Peer,
     requirement::DeviceRequirement,
+    step_error::{
+        Step,
+        StepError, //
+    },
     task::{
         self,
         SampleTask,
@@ -71,7 +71,7 @@ module! {
     license: "GPL",
 }
 
-fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
+fn run(task: &Arc<SampleTask>) -> Result<Summary, StepError> {
     pingpong::run::<Datagrams>(task)
 }
 
@@ -114,12 +114,12 @@ impl Transport for Datagrams {
     type Receives = ();
 
     /// A message must fit into one packet.
-    fn check(settings: &Settings, port: Port<'_>) -> Result<(), Failure> {
+    fn check(settings: &Settings, port: Port<'_>) -> Result<(), StepError> {
         let size = settings.size;
         let mtu = port.attributes().step("port")?.active_mtu;
         let mtu = mtu.ok_or(ENODEV).step("port")?;
         if size > mtu.bytes() as usize {
-            return Err(Failure::new(
+            return Err(StepError::new(
                 "parameters",
                 fmt!("size={size} exceeds the port's active MTU {mtu}"),
             ));

@@ -29,9 +29,9 @@ mod rdma_cm;
 mod ud_endpoint;
 
 use common::{
-    failure::{
-        Failure,
-        Step, //
+    step_error::{
+        Step,
+        StepError, //
     },
     task::{
         self,
@@ -62,7 +62,7 @@ rrdma::parameters! {
     spare: Number<0, 1000> = 0, "additional datagrams to send, in case some are lost; default 0";
 }
 
-fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
+fn run(task: &Arc<SampleTask>) -> Result<Summary, StepError> {
     match &*parameters::server.get() {
         "" => serve(task)?,
         server => ask(task, server)?,
@@ -77,7 +77,7 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
 }
 
 /// Answers queries for the service, and replies to the datagrams of the first client.
-fn serve(task: &SampleTask) -> Result<(), Failure> {
+fn serve(task: &SampleTask) -> Result<(), StepError> {
     let at = rdma_cm::address(task, &parameters::listen.get(), parameters::port.get())?;
     let wake = task.wake().clone();
     let listener = ServiceListener::new(task.namespace(), &at, 1, wake, NAME).step("listen")?;
@@ -99,7 +99,7 @@ fn serve(task: &SampleTask) -> Result<(), Failure> {
 ///
 /// A client whose answer was lost repeats its query. The connection manager does not remember that
 /// it was answered, so it arrives as another query.
-fn answer_again(listener: &ServiceListener, device: &DeviceRef, own: Qpn) -> Result<(), Failure> {
+fn answer_again(listener: &ServiceListener, device: &DeviceRef, own: Qpn) -> Result<(), StepError> {
     match listener.next().map_err(gone)? {
         // The queue pair is not reachable through another device. Dropping such a query rejects it.
         Some(query) if *query.device() == **device => query.answer(own, QKEY, &[]).step("answer"),
@@ -108,12 +108,12 @@ fn answer_again(listener: &ServiceListener, device: &DeviceRef, own: Qpn) -> Res
 }
 
 /// Returns the failure of a listener that gets no more queries.
-fn gone(lost: Lost) -> Failure {
-    Failure::new("client", fmt!("{lost}"))
+fn gone(lost: Lost) -> StepError {
+    StepError::new("client", fmt!("{lost}"))
 }
 
 /// Resolves the service, sends datagrams to it, and waits for as many replies.
-fn ask(task: &SampleTask, server: &str) -> Result<(), Failure> {
+fn ask(task: &SampleTask, server: &str) -> Result<(), StepError> {
     let cancelled = || task.is_stopped();
     let patience = rdma_cm::patience(&cancelled);
     let to = rdma_cm::address(task, server, parameters::port.get())?;
@@ -146,6 +146,6 @@ fn config() -> UdConfig {
 }
 
 /// Checks a queue pair number.
-fn number(raw: u32) -> Result<Qpn, Failure> {
-    Qpn::new(raw).ok_or_else(|| Failure::new("queue pair", fmt!("invalid number {raw:#x}")))
+fn number(raw: u32) -> Result<Qpn, StepError> {
+    Qpn::new(raw).ok_or_else(|| StepError::new("queue pair", fmt!("invalid number {raw:#x}")))
 }

@@ -7,12 +7,12 @@
 //! All earlier writes have arrived by then. The pieces of a message are posted in one call.
 
 use common::{
-    failure::{
-        Failure,
-        Step, //
-    },
     port_gid::PortGid,
     requirement::DeviceRequirement,
+    step_error::{
+        Step,
+        StepError, //
+    },
     task::{
         self,
         SampleTask,
@@ -71,7 +71,7 @@ rrdma::parameters! {
     iters: Number<1, 100000> = 20, "number of messages; default 20";
 }
 
-fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
+fn run(task: &Arc<SampleTask>) -> Result<Summary, StepError> {
     let (device, peer_device) =
         task.devices(&parameters::device.get(), &parameters::peer_device.get())?;
     DeviceRequirement::ImmediateData.check(&device)?;
@@ -112,7 +112,7 @@ struct Writing<'a> {
 }
 
 impl<'a> Writing<'a> {
-    fn new(near: &PortGid<'_>, end: &'a ConnectedQp) -> Result<Self, Failure> {
+    fn new(near: &PortGid<'_>, end: &'a ConnectedQp) -> Result<Self, StepError> {
         let size = parameters::size.get();
         let pieces = NonZero::new(parameters::pieces.get())
             .ok_or(EINVAL)
@@ -138,12 +138,12 @@ impl<'a> Writing<'a> {
     }
 
     /// Posts the writes of a message in one call, and waits until all of them have completed.
-    fn write(&mut self, number: u32, key: RemoteKey) -> Result<(), Failure> {
+    fn write(&mut self, number: u32, key: RemoteKey) -> Result<(), StepError> {
         let count = self.parts.len();
         let last = count.saturating_sub(1);
         for (index, (offset, work)) in (0..count).zip(&mut self.parts) {
             let Some(mut work) = work.take() else {
-                return Err(Failure::new(
+                return Err(StepError::new(
                     "write",
                     fmt!("piece {index} has not completed"),
                 ));
@@ -173,7 +173,7 @@ impl<'a> Writing<'a> {
         for _ in 0..=last {
             let (work, done) = self.end.done("write")?;
             if done.opcode != Some(Opcode::Write) || done.received.is_some() {
-                return Err(Failure::new(
+                return Err(StepError::new(
                     "write",
                     fmt!("unexpected opcode {:?}", done.opcode),
                 ));
@@ -195,7 +195,7 @@ struct Reading {
 }
 
 impl Reading {
-    fn new(far: &PortGid<'_>) -> Result<Self, Failure> {
+    fn new(far: &PortGid<'_>) -> Result<Self, StepError> {
         let size = parameters::size.get() as usize;
         Ok(Self {
             notice: Some(Work::new(far.device(), 1, Direction::FromDevice)?),
@@ -205,7 +205,7 @@ impl Reading {
     }
 
     /// Posts the receive, and lets the other end write. Returns the key.
-    fn open(&mut self, end: &ConnectedQp) -> Result<RemoteKey, Failure> {
+    fn open(&mut self, end: &ConnectedQp) -> Result<RemoteKey, StepError> {
         let notice = self.notice.take().ok_or(EBUSY).step("notice")?;
         end.post_receive(notice)?;
         let memory = self.memory.take().ok_or(EBUSY).step("memory")?;
@@ -216,13 +216,13 @@ impl Reading {
     }
 
     /// Waits for the notification of the last write.
-    fn receive(&mut self, end: &ConnectedQp, number: u32) -> Result<(), Failure> {
+    fn receive(&mut self, end: &ConnectedQp, number: u32) -> Result<(), StepError> {
         let (notice, done) = end.done("notice")?;
         self.notice = Some(notice);
         let info = done.received.ok_or(EINVAL).step("notice")?;
         // `byte_len()` is the length of the last write only.
         if !info.is_write || info.immediate != Some(number) || info.length == 0 {
-            return Err(Failure::new(
+            return Err(StepError::new(
                 "notice",
                 fmt!("immediate data {:?}, {} bytes", info.immediate, info.length),
             ));
@@ -231,13 +231,13 @@ impl Reading {
     }
 
     /// Invalidates the key, and checks the written data.
-    fn close(&mut self, end: &ConnectedQp, number: u32) -> Result<(), Failure> {
+    fn close(&mut self, end: &ConnectedQp, number: u32) -> Result<(), StepError> {
         let memory = self.memory.take().ok_or(EBUSY).step("memory")?;
         let (memory, mut data) = end.invalidate(memory)?;
         let mut places = data.bytes().iter().zip(0..parameters::size.get());
         if let Some((byte, place)) = places.find(|(byte, place)| **byte != byte_at(number, *place))
         {
-            return Err(Failure::new(
+            return Err(StepError::new(
                 "data",
                 fmt!("wrong byte {byte:#04x} at byte {place}"),
             ));
@@ -255,7 +255,7 @@ fn inline(
     writer: &ConnectedQp,
     reader: &ConnectedQp,
     near: &PortGid<'_>,
-) -> Result<(), Failure> {
+) -> Result<(), StepError> {
     const BYTES: &[u8] = b"in the request itself";
     let notice = Work::new(far.device(), BYTES.len(), Direction::FromDevice)?;
     reader.post_receive(notice)?;
@@ -282,7 +282,7 @@ fn inline(
     let info = done.received.ok_or(EINVAL).step("inline")?;
     let right = info.immediate == Some(7) && !info.is_write;
     if !right || notice.buffer.read() != BYTES {
-        return Err(Failure::new("inline", fmt!("wrong message received")));
+        return Err(StepError::new("inline", fmt!("wrong message received")));
     }
     Ok(())
 }

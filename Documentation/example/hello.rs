@@ -37,8 +37,8 @@ use rrdma::{
         cq::{
             Completion,
             CompletionQueue,
-            Failure,
-            Poll, //
+            Poll,
+            WcError, //
         },
         device::Device,
         dma::{
@@ -245,7 +245,7 @@ impl Call {
 impl QpContext for Call {
     type QpType = Rc;
 
-    fn failed(queue: &QueuePair<Self>, failure: Failure) {
+    fn failed(queue: &QueuePair<Self>, failure: WcError) {
         queue.context().fail(failure.message());
     }
 

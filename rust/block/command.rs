@@ -184,8 +184,8 @@ impl<'a, T: Operations> Command<'a, T> {
     fn unmap_user(&mut self) -> Result {
         match core::mem::replace(&mut self.bio, ptr::null_mut()) {
             bio if bio.is_null() => Ok(()),
-            // SAFETY: By the type invariants, `bio` maps memory of the current process. It was
-            // replaced by null, so it is unmapped once.
+            // SAFETY: By the type invariants, `bio` maps memory of the current process. The
+            // field is null now, so no other call unmaps `bio`.
             bio => to_result(unsafe { bindings::blk_rq_unmap_user(bio) }),
         }
     }

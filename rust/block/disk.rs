@@ -64,7 +64,7 @@ struct OfDisk<T>(PhantomData<T>);
 
 // SAFETY: Only `add` uses these groups. `Disk::new` sets `queuedata` before it adds the disk, and
 // `Disk::drop` frees the data after `del_gendisk()` has removed the attributes.
-unsafe impl<T: Operations> sysfs::Owner for OfDisk<T> {
+unsafe impl<T: Operations> sysfs::HasAttributes for OfDisk<T> {
     type Data = T::DiskData;
 
     const ATTRIBUTES: &'static [Attribute<T::DiskData>] = T::ATTRIBUTES;

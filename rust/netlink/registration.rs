@@ -8,7 +8,7 @@ use super::{
     callbacks::Callbacks,
     message::{append, Buffer, Header},
     shared::Shared,
-    sockets::Watch,
+    sockets::SocketNotifier,
     Family, Message,
 };
 use crate::{bindings, errno::ENOBUFS, net::Namespace, sync::Rundown};
@@ -77,9 +77,8 @@ impl<F: Family> Registration<F> {
         }
         // Multicasts use the groups, which exist only while the family is registered.
         self.senders.wait();
-        // SAFETY: The family is registered, and `close` returned true only once, so it is
-        // unregistered once and that cannot fail. The call waits for all `doit` and first `dumpit`
-        // calls.
+        // SAFETY: The family is registered. `close` returns true only once, so this call is the
+        // only one and cannot fail. It waits for all `doit` and first `dumpit` calls.
         unsafe { bindings::genl_unregister_family(Shared::family(&self.live.shared)) };
         // Later parts of a dump do not use the `genl_family` in C, only `shared`.
         self.live.shared.close();
@@ -165,7 +164,7 @@ impl<F: Family> PinnedDrop for Registration<F> {
 struct Live {
     shared: Arc<Shared>,
     /// Dropped after the family is unregistered, when no handler can store data for a socket.
-    _watch: Option<Watch>,
+    _notifier: Option<SocketNotifier>,
 }
 
 impl Live {
@@ -178,16 +177,16 @@ impl Live {
     unsafe fn new<F: Family>(context: *const F::Context, module: &ThisModule) -> Result<Self> {
         // Before the family is registered, so that the close of no socket with requests is missed.
         //
-        // SAFETY: By the safety requirements of this function, the context is valid until the watch
-        // is dropped.
-        let watch = unsafe { Watch::new::<F>(context)? };
+        // SAFETY: By the safety requirements of this function, the context is valid until the
+        // notifier is dropped.
+        let notifier = unsafe { SocketNotifier::new::<F>(context)? };
         let shared = Shared::new::<F>(context.cast(), module, Callbacks::<F>::entries)?;
         // SAFETY: `Shared::new` initialised the family, in an allocation that is kept until it is
         // unregistered, with everything that the family points to.
         to_result(unsafe { bindings::genl_register_family(Shared::family(&shared)) })?;
         Ok(Self {
             shared,
-            _watch: watch,
+            _notifier: notifier,
         })
     }
 }

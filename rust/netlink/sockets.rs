@@ -19,7 +19,7 @@ use kernel::{
 /// # Invariants
 ///
 /// `block` is registered.
-pub(super) struct Watch {
+pub(super) struct SocketNotifier {
     block: Pin<KBox<Block>>,
 }
 
@@ -38,7 +38,7 @@ unsafe impl Send for Block {}
 // SAFETY: C does the locking of the notifier block. The context is `Sync`.
 unsafe impl Sync for Block {}
 
-impl Watch {
+impl SocketNotifier {
     /// Registers a notifier for family `F`; returns `None` if `F` has no
     /// [`CLOSED`](Family::CLOSED). May sleep. C: `netlink_register_notifier()`.
     ///
@@ -67,7 +67,7 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for SocketNotifier {
     fn drop(&mut self) {
         // SAFETY: By the type invariants, the block is registered, so this cannot fail. It waits
         // for running calls.
@@ -98,8 +98,8 @@ unsafe extern "C" fn called<F: Family>(
         // SAFETY: By the safety requirements of this function, the notifier is part of a `Block`
         // that is registered until this returns.
         let block = unsafe { &*container_of!(notifier, Block, notifier) };
-        // SAFETY: By the safety requirements of `Watch::new`, the context is an `F::Context` that
-        // is valid while the block is registered.
+        // SAFETY: By the safety requirements of `SocketNotifier::new`, the context is an
+        // `F::Context` that is valid while the block is registered.
         let context = unsafe { &*block.context.cast::<F::Context>() };
         // SAFETY: A socket of user space holds its namespace, also while it is being closed.
         let net = unsafe { Namespace::get(socket.net) };

@@ -26,7 +26,7 @@
 //! // samples/key_ping/server.rs
 //! let incoming = task
 //!     .wait_for("client", EVER, || listener.next().transpose())?
-//!     .map_err(|lost| Failure::new("client", fmt!("{lost}")))?;
+//!     .map_err(|lost| StepError::new("client", fmt!("{lost}")))?;
 //! let accepting = prepare(task, incoming)?;
 //! // ...
 //! let connected = accepting

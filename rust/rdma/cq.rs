@@ -24,9 +24,9 @@
 mod completion;
 mod direct;
 mod events;
-mod failure;
 mod notified;
 mod registrations;
+mod wc_error;
 
 pub use completion::{
     Completion,
@@ -35,13 +35,13 @@ pub use completion::{
     Received, //
 };
 pub use direct::DirectQueue;
-pub use failure::{
-    Failure,
-    Status, //
-};
 pub use notified::{
     NotifiedQueue,
     NotifyMode, //
+};
+pub use wc_error::{
+    Status,
+    WcError, //
 };
 
 pub(super) use registrations::{
@@ -97,7 +97,7 @@ impl Poll {
 }
 
 /// How a completion queue was created, which decides how it is released.
-enum Origin {
+enum CqKind {
     /// From the device's pool (`ib_cq_pool_get`), with so many entries.
     Pool { entries: u32 },
     /// By `ib_alloc_cq`.
@@ -126,7 +126,7 @@ enum Origin {
 /// pool's queue. If it owns the queue, `cq_context` is the address of its `CqEvents`.
 pub struct CompletionQueue {
     raw: NonNull<bindings::ib_cq>,
-    origin: Origin,
+    kind: CqKind,
     device: DeviceRef,
 }
 
@@ -151,7 +151,7 @@ impl CompletionQueue {
         let raw = from_err_ptr(unsafe {
             bindings::ib_cq_pool_get(device.as_raw(), entries, hint, poll.as_raw())
         })?;
-        Self::from_raw(raw, Origin::Pool { entries }, device)
+        Self::from_raw(raw, CqKind::Pool { entries }, device)
     }
 
     /// Creates a private queue (`ib_alloc_cq`) on completion vector `vector`, which is taken modulo
@@ -193,7 +193,7 @@ impl CompletionQueue {
                 owner.as_char_ptr(),
             )
         })?;
-        Self::from_raw(raw, Origin::Allocated(events), device)
+        Self::from_raw(raw, CqKind::Allocated(events), device)
     }
 
     /// Creates a queue that only its owner polls (`ib_create_cq`). If armed, it wakes the owner
@@ -219,18 +219,14 @@ impl CompletionQueue {
                 owner.as_char_ptr(),
             )
         })?;
-        Self::from_raw(raw, Origin::Created(events), device)
+        Self::from_raw(raw, CqKind::Created(events), device)
     }
 
-    fn from_raw(raw: *mut bindings::ib_cq, origin: Origin, device: DeviceRef) -> Result<Arc<Self>> {
+    fn from_raw(raw: *mut bindings::ib_cq, kind: CqKind, device: DeviceRef) -> Result<Arc<Self>> {
         let raw = NonNull::new(raw).ok_or(ENOMEM)?;
         // INVARIANT: The callers got `raw` from `device`, and created it with the events in
-        // `origin`.
-        let this = Self {
-            raw,
-            origin,
-            device,
-        };
+        // `kind`.
+        let this = Self { raw, kind, device };
         Ok(Arc::new(this, GFP_KERNEL)?)
     }
 
@@ -254,9 +250,9 @@ impl CompletionQueue {
     /// The memory of a work request without completion can never be freed: a drain would wait for
     /// ever.
     pub fn is_broken(&self) -> bool {
-        match &self.origin {
-            Origin::Pool { .. } => false,
-            Origin::Allocated(events) | Origin::Created(events) => events.is_broken(),
+        match &self.kind {
+            CqKind::Pool { .. } => false,
+            CqKind::Allocated(events) | CqKind::Created(events) => events.is_broken(),
         }
     }
 
@@ -278,9 +274,9 @@ impl CompletionQueue {
     /// Polls the queue on behalf of its owner. Returns the number of handled completions.
     #[inline]
     fn poll_as_owner(&self, budget: u32) -> u32 {
-        match &self.origin {
-            Origin::Pool { .. } => 0,
-            Origin::Allocated(events) | Origin::Created(events) => {
+        match &self.kind {
+            CqKind::Pool { .. } => 0,
+            CqKind::Allocated(events) | CqKind::Created(events) => {
                 events.polled_by_owner(|| direct::process(self, budget))
             }
         }
@@ -292,8 +288,8 @@ impl CompletionQueue {
     /// When this returns, the handlers of all earlier completions have returned: there is one
     /// poller at a time, which handles completions in order. May sleep.
     pub(super) fn drain(&self, drain: impl FnOnce()) {
-        match &self.origin {
-            Origin::Allocated(events) | Origin::Created(events) if self.is_polled_by_owner() => {
+        match &self.kind {
+            CqKind::Allocated(events) | CqKind::Created(events) if self.is_polled_by_owner() => {
                 events.polled_by_drain(drain);
             }
             _ => drain(),
@@ -379,16 +375,16 @@ impl Drop for CompletionQueue {
         // SAFETY: `raw` is owned by the type invariant. Queue pairs hold references to their
         // completion queues, so none uses this one. The events are freed after the queue.
         unsafe {
-            match self.origin {
-                Origin::Pool { entries } => {
+            match self.kind {
+                CqKind::Pool { entries } => {
                     self.wait_for_shared_handler();
                     bindings::ib_cq_pool_put(self.raw.as_ptr(), entries);
                 }
-                Origin::Allocated(_) => {
+                CqKind::Allocated(_) => {
                     self.wait_for_softirq();
                     bindings::ib_free_cq(self.raw.as_ptr());
                 }
-                Origin::Created(_) => bindings::ib_destroy_cq(self.raw.as_ptr()),
+                CqKind::Created(_) => bindings::ib_destroy_cq(self.raw.as_ptr()),
             }
         }
     }

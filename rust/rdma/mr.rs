@@ -490,7 +490,7 @@ impl<D: Scatter> Region<D> {
     }
 }
 
-/// Advances the key of a region, of which 8 bits change. C: `ib_inc_rkey` and
+/// Advances the key of a region: its lower 8 bits change. C: `ib_inc_rkey` and
 /// `ib_update_fast_reg_key` in `include/rdma/ib_verbs.h`.
 ///
 /// # Safety

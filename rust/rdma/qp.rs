@@ -106,8 +106,8 @@ use super::{
     cq::{
         Completion,
         CompletionQueue,
-        Failure,
-        Registrations, //
+        Registrations,
+        WcError, //
     },
     device::DeviceRef,
     pd::ProtectionDomain, //
@@ -153,7 +153,7 @@ pub trait QpContext: Sized + Send + Sync + 'static {
     /// Called when a work request fails that is signalled on failure only, such as a registration.
     /// The queue pair is in its error state. Runs in the context in which the completion queue is
     /// polled.
-    fn failed(queue: &QueuePair<Self>, failure: Failure);
+    fn failed(queue: &QueuePair<Self>, failure: WcError);
 
     /// Called when the device moved the queue pair to its error state and no completion has the
     /// cause: posted work requests are only flushed. Runs in any context, including that of

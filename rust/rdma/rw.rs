@@ -31,7 +31,7 @@
 //! self.queue().post_rdma_rw(transferred).step(step)?;
 //! let connection = &self.connection;
 //! let transferred = connection.wait(step, |events| events.transferred.take())?;
-//! let nothing = || Failure::new(step, fmt!("no data"));
+//! let nothing = || StepError::new(step, fmt!("no data"));
 //! transferred.into_inner().0.finish().ok_or_else(nothing)
 //! ```
 

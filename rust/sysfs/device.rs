@@ -6,7 +6,7 @@
 
 use super::{
     Attribute,
-    Owner,
+    HasAttributes,
     Table, //
 };
 use crate::{
@@ -38,7 +38,7 @@ struct OfDevice<D>(PhantomData<D>);
 
 // SAFETY: Only `Device::new` uses these groups. It stores the address of the data in the device,
 // and keeps the data until C has removed the device.
-unsafe impl<D: Attributes> Owner for OfDevice<D> {
+unsafe impl<D: Attributes> HasAttributes for OfDevice<D> {
     type Data = D;
 
     const ATTRIBUTES: &'static [Attribute<D>] = D::ATTRIBUTES;

@@ -33,7 +33,7 @@ const MAX: usize = 32;
 /// # Safety
 ///
 /// [`data`](Self::data) returns a valid reference if its safety requirements are met.
-pub(crate) unsafe trait Owner: Sized + 'static {
+pub(crate) unsafe trait HasAttributes: Sized + 'static {
     /// Data that the attributes show or act on, concurrently.
     type Data: Sync + 'static;
 
@@ -71,7 +71,7 @@ impl<D> Entry<D> {
 /// `attribute` is `Some`.
 pub(crate) struct Table<O>(PhantomData<O>);
 
-impl<O: Owner> Table<O> {
+impl<O: HasAttributes> Table<O> {
     const ENTRIES: &'static [Entry<O::Data>; MAX] = &Self::entries();
 
     const LIST: &'static [*mut bindings::attribute; MAX + 1] = &Self::list();

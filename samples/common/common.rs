@@ -3,7 +3,7 @@
 //! Modules shared by all samples.
 //!
 //! - [`task`]: runs a sample and stops it on unload or device removal.
-//! - [`failure`]: errors, with the step that failed.
+//! - [`step_error`]: errors, with the step that failed.
 //! - [`requirement`]: device capabilities that a sample needs.
 //! - [`exchange`]: exchange of queue pair addresses over TCP.
 //! - [`peer`]: the peer of a queue pair that is connected by hand.
@@ -14,10 +14,10 @@
 #![allow(dead_code, unreachable_pub)]
 
 pub(crate) mod exchange;
-pub(crate) mod failure;
 #[path = "formats/formats.rs"]
 pub(crate) mod formats;
 pub(crate) mod peer;
 pub(crate) mod port_gid;
 pub(crate) mod requirement;
+pub(crate) mod step_error;
 pub(crate) mod task;

@@ -16,14 +16,14 @@
 //! Both ends must have the same number of queue pairs.
 
 use super::{
-    failure::{
-        Failure,
-        Step, //
-    },
     formats::handshake::{
         PingpongDest,
         DEST_BYTES,
         DONE, //
+    },
+    step_error::{
+        Step,
+        StepError, //
     },
     task::SampleTask,
 };
@@ -54,7 +54,7 @@ const LIMIT: Msecs = Msecs::from_secs(20);
 /// No limit: clients may connect at any time.
 const EVER: Msecs = Msecs::new(u32::MAX);
 
-/// Name of the step in a [`Failure`].
+/// Name of the step in a [`StepError`].
 const STEP: &str = "handshake";
 
 /// Sends `mine` to the peer and stores the peer's addresses in `theirs`. Sleeps.
@@ -75,8 +75,8 @@ pub(crate) fn exchange(
     port: u16,
     mine: &[PingpongDest],
     theirs: &mut [PingpongDest],
-    connect: impl FnOnce(&[PingpongDest]) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+    connect: impl FnOnce(&[PingpongDest]) -> Result<(), StepError>,
+) -> Result<(), StepError> {
     for end in mine.iter().filter(|end| is_present(end)) {
         pr_info!("local address: {}\n", format_args!("{end}"));
     }
@@ -90,12 +90,12 @@ pub(crate) fn exchange(
         let mut done = [0; DONE.len()];
         stream.read_exact(&mut done, &patience).step(STEP)?;
         if done != *DONE {
-            return Err(Failure::new(STEP, fmt!("the peer did not send \"done\"")));
+            return Err(StepError::new(STEP, fmt!("the peer did not send \"done\"")));
         }
         return Ok(());
     }
     let address = Address::parse(task.namespace(), server, port)
-        .map_err(|_| Failure::new("server", fmt!("{server} is not an IP address")))?;
+        .map_err(|_| StepError::new("server", fmt!("{server} is not an IP address")))?;
     let patience = WaitLimits::new(LIMIT, &cancelled);
     let stream = Stream::connect(task.namespace(), &address, task.wake().clone(), &patience);
     let stream = stream.step("connect")?;
@@ -112,7 +112,7 @@ pub(crate) fn local_dest(
     source: &GidEntry<'_>,
     qpn: u32,
     psn: u32,
-) -> Result<PingpongDest, Failure> {
+) -> Result<PingpongDest, StepError> {
     Ok(PingpongDest {
         lid: port.attributes().step("port")?.lid.try_into().step("LID")?,
         qpn,
@@ -122,7 +122,7 @@ pub(crate) fn local_dest(
 }
 
 /// Waits for a client, over IPv6 or IPv4.
-fn accept(task: &SampleTask, port: u16, cancelled: &dyn Fn() -> bool) -> Result<Stream, Failure> {
+fn accept(task: &SampleTask, port: u16, cancelled: &dyn Fn() -> bool) -> Result<Stream, StepError> {
     let listen = |any: &str| {
         let address = Address::parse(task.namespace(), any, port).map_err(tcp::Error::Code)?;
         Listener::new(task.namespace(), &address, 1, task.wake().clone())
@@ -135,7 +135,11 @@ fn accept(task: &SampleTask, port: u16, cancelled: &dyn Fn() -> bool) -> Result<
     listener.step("listen")?.accept(&patience).step("accept")
 }
 
-fn send(stream: &Stream, mine: &[PingpongDest], patience: &WaitLimits<'_>) -> Result<(), Failure> {
+fn send(
+    stream: &Stream,
+    mine: &[PingpongDest],
+    patience: &WaitLimits<'_>,
+) -> Result<(), StepError> {
     for end in mine {
         stream.write_all(&end.encode(), patience).step(STEP)?;
     }
@@ -146,7 +150,7 @@ fn receive(
     stream: &Stream,
     theirs: &mut [PingpongDest],
     patience: &WaitLimits<'_>,
-) -> Result<(), Failure> {
+) -> Result<(), StepError> {
     for end in theirs {
         let mut bytes = [0; DEST_BYTES];
         stream.read_exact(&mut bytes, patience).step(STEP)?;

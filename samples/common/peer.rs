@@ -3,11 +3,11 @@
 //! The peer of a queue pair that is connected by hand.
 
 use super::{
-    failure::{
-        Failure,
-        Step, //
-    },
     formats::handshake::PingpongDest,
+    step_error::{
+        Step,
+        StepError, //
+    },
 };
 use kernel::prelude::*;
 use rrdma::rdma::{
@@ -71,7 +71,7 @@ impl<'a> Peer<'a> {
         mtu: Mtu,
         port: Port<'a>,
         source: GidEntry<'a>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, StepError> {
         let path = match port.protocol() {
             Protocol::InfiniBand => Path::to_lid(port, theirs.lid),
             _ => Path::to_gid(source, Gid::from_bytes(theirs.gid)),

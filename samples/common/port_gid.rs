@@ -6,15 +6,15 @@
 //! are on two devices, the packets cross the link between them.
 
 use super::{
-    failure::{
-        Failure,
-        Step, //
-    },
     peer::{
         self,
         Peer, //
     },
     requirement::DeviceRequirement,
+    step_error::{
+        Step,
+        StepError, //
+    },
     task::{
         self,
         SampleTask, //
@@ -59,7 +59,7 @@ impl<'a> PortGid<'a> {
         task: &'a Arc<SampleTask>,
         device: &'a DeviceRef,
         gid_index: u32,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, StepError> {
         DeviceRequirement::ConnectionsByHand.check(device)?;
         let port = device.port(1).ok_or(ENODEV).step("port")?;
         Ok(Self {
@@ -76,7 +76,7 @@ impl<'a> PortGid<'a> {
     }
 
     /// Returns the active MTU of the port.
-    pub(crate) fn mtu(&self) -> Result<Mtu, Failure> {
+    pub(crate) fn mtu(&self) -> Result<Mtu, StepError> {
         let mtu = self.port.attributes().step("port")?.active_mtu;
         mtu.ok_or(ENODEV).step("MTU")
     }
@@ -86,7 +86,7 @@ impl<'a> PortGid<'a> {
         &self,
         pair: Reset<C>,
         access: rc::Access,
-    ) -> Result<Init<C>, Failure> {
+    ) -> Result<Init<C>, StepError> {
         peer::initialise(pair, self.port, access).step("connect")
     }
 
@@ -100,7 +100,7 @@ impl<'a> PortGid<'a> {
         number: Qpn,
         mtu: Mtu,
         reads: u8,
-    ) -> Result<Rts<C>, Failure> {
+    ) -> Result<Rts<C>, StepError> {
         let psn = Psn::truncate(1);
         let peer = Peer {
             path: Path::to_gid(self.source.clone(), there.source.gid()).step("path")?,

@@ -2,7 +2,7 @@
 
 //! Device capabilities that a sample needs and not every device has.
 
-use super::failure::Failure;
+use super::step_error::StepError;
 use core::fmt;
 use kernel::prelude::*;
 use rrdma::rdma::device::{
@@ -28,7 +28,7 @@ pub(crate) enum DeviceRequirement {
 
 impl DeviceRequirement {
     /// Fails unless `device` has the capability.
-    pub(crate) fn check(self, device: &Device) -> Result<(), Failure> {
+    pub(crate) fn check(self, device: &Device) -> Result<(), StepError> {
         let has = match self {
             Self::Atomics => device.attributes().atomics != AtomicScope::None,
             // These belong to the InfiniBand transport, which RoCE shares; iWARP has another one.
@@ -38,7 +38,7 @@ impl DeviceRequirement {
         };
         match has {
             true => Ok(()),
-            false => Err(Failure::new(
+            false => Err(StepError::new(
                 "device",
                 format_args!("{} does not support {self}", device.name()),
             )),

@@ -9,7 +9,7 @@
 //!     ...
 //! }
 //!
-//! fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
+//! fn run(task: &Arc<SampleTask>) -> Result<Summary, StepError> {
 //!     let device = task.device(&parameters::device.get())?;
 //!     let pd = ProtectionDomain::new(device, task::NAME).step("protection domain")?;
 //!     ...
@@ -44,7 +44,7 @@
 //! manager found. The removal of such a device stops the task. It then waits until the task has
 //! returned, because the task's objects hold references to the device.
 
-use super::failure::Failure;
+use super::step_error::StepError;
 use kernel::{
     impl_has_work, new_mutex, new_work,
     prelude::*,
@@ -212,7 +212,7 @@ impl SampleTask {
         step: &'static str,
         limit: Msecs,
         ready: impl FnMut() -> Option<R>,
-    ) -> Result<R, Failure> {
+    ) -> Result<R, StepError> {
         self.until(step, limit, ready, |left| {
             let _ = self.wake.wait_timeout(left);
         })
@@ -228,7 +228,7 @@ impl SampleTask {
         step: &'static str,
         limit: Msecs,
         poll: impl FnMut() -> Option<R>,
-    ) -> Result<R, Failure> {
+    ) -> Result<R, StepError> {
         self.until(step, limit, poll, |_| cpu::cond_resched())
     }
 
@@ -238,7 +238,7 @@ impl SampleTask {
         limit: Msecs,
         mut ready: impl FnMut() -> Option<R>,
         pause: impl Fn(Msecs),
-    ) -> Result<R, Failure> {
+    ) -> Result<R, StepError> {
         let deadline = Deadline::after(limit);
         loop {
             // `ready` sees everything that was stored before this call. A later wakeup ends the
@@ -250,7 +250,7 @@ impl SampleTask {
             }
             let left = deadline.left();
             if left == Msecs::new(0) {
-                return Err(Failure::new(
+                return Err(StepError::new(
                     step,
                     fmt!("timed out after {} ms", limit.get()),
                 ));
@@ -260,9 +260,9 @@ impl SampleTask {
     }
 
     /// Fails if the task is stopped. Any context.
-    pub(crate) fn proceed(&self, step: &'static str) -> Result<(), Failure> {
+    pub(crate) fn proceed(&self, step: &'static str) -> Result<(), StepError> {
         if self.is_stopped() {
-            return Err(Failure::new(step, fmt!("stopped")));
+            return Err(StepError::new(step, fmt!("stopped")));
         }
         Ok(())
     }
@@ -273,14 +273,14 @@ impl SampleTask {
     /// # Errors
     ///
     /// A failure of `device` if there is no such device.
-    pub(crate) fn device(&self, name: &str) -> Result<DeviceRef, Failure> {
+    pub(crate) fn device(&self, name: &str) -> Result<DeviceRef, StepError> {
         let wanted = |device: &DeviceRef| match name {
             "" => has_active_port(device),
             _ => device.name().as_str() == name,
         };
         self.take(wanted).ok_or_else(|| match name {
-            "" => Failure::new("device", fmt!("no device has an active port")),
-            _ => Failure::new("device", fmt!("{name} not found")),
+            "" => StepError::new("device", fmt!("no device has an active port")),
+            _ => StepError::new("device", fmt!("{name} not found")),
         })
     }
 
@@ -294,7 +294,7 @@ impl SampleTask {
         &self,
         one: &str,
         other: &str,
-    ) -> Result<(DeviceRef, DeviceRef), Failure> {
+    ) -> Result<(DeviceRef, DeviceRef), StepError> {
         let one = self.device(one)?;
         let other = match other {
             "" => one.clone(),
@@ -308,9 +308,9 @@ impl SampleTask {
     /// # Errors
     ///
     /// A failure of `device` if the device is being removed.
-    pub(crate) fn acquire(&self, device: &Device) -> Result<DeviceRef, Failure> {
+    pub(crate) fn acquire(&self, device: &Device) -> Result<DeviceRef, StepError> {
         self.take(|tracked| **tracked == *device)
-            .ok_or_else(|| Failure::new("device", fmt!("{} is being removed", device.name())))
+            .ok_or_else(|| StepError::new("device", fmt!("{} is being removed", device.name())))
     }
 
     fn take(&self, wanted: impl Fn(&DeviceRef) -> bool) -> Option<DeviceRef> {
@@ -326,7 +326,7 @@ impl SampleTask {
         self.wake.complete_all();
     }
 
-    fn report(&self, result: Result<Summary, Failure>) {
+    fn report(&self, result: Result<Summary, StepError>) {
         match (result, self.stop.as_ref()) {
             (Ok(line), _) => pr_info!("done: {line}\n"),
             (Err(failure), None) => pr_err!("failed: {failure}\n"),

@@ -4,11 +4,11 @@
 
 use crate::{
     common::{
-        failure::{
-            Failure,
-            Step, //
-        },
         requirement::DeviceRequirement,
+        step_error::{
+            Step,
+            StepError, //
+        },
         task::{
             SampleTask,
             NAME, //
@@ -185,10 +185,10 @@ impl<'a> UdEndpoint<'a> {
         device: &DeviceRef,
         port: Option<Port<'_>>,
         config: &UdConfig,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, StepError> {
         DeviceRequirement::Datagrams.check(device)?;
         let step = "queue pair";
-        let port = port.ok_or_else(|| Failure::new(step, fmt!("the device has no such port")))?;
+        let port = port.ok_or_else(|| StepError::new(step, fmt!("the device has no such port")))?;
         let capacity = QpCap {
             sends: 1,
             receives: config.receives,
@@ -249,7 +249,7 @@ impl<'a> UdEndpoint<'a> {
         &self,
         step: &'static str,
         take: impl FnMut(&mut UdEvents) -> Option<R>,
-    ) -> Result<R, Failure> {
+    ) -> Result<R, StepError> {
         let ctx = self.queue().context();
         ctx.wait(self.task, step, limit(), take)
     }
@@ -259,8 +259,8 @@ impl<'a> UdEndpoint<'a> {
     pub(crate) fn receive(
         &self,
         count: u32,
-        ended: impl Fn() -> Option<Failure>,
-    ) -> Result<Datagram, Failure> {
+        ended: impl Fn() -> Option<StepError>,
+    ) -> Result<Datagram, StepError> {
         let step = "datagrams";
         let ctx = self.queue().context();
         let mut received = 0;
@@ -274,7 +274,7 @@ impl<'a> UdEndpoint<'a> {
         // Report the number of datagrams, whatever ended the wait: it shows how many were lost.
         waited.unwrap_or_else(|_| {
             let limit = limit().get();
-            Err(Failure::new(
+            Err(StepError::new(
                 step,
                 fmt!("received {received} of {count} within {limit} ms"),
             ))
@@ -289,7 +289,7 @@ impl<'a> UdEndpoint<'a> {
         address: AddressHandle,
         number: Qpn,
         key: Qkey,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), StepError> {
         let step = "send";
         let address = Arc::new(address, GFP_KERNEL).step(step)?;
         let device = self.queue().device().clone();

@@ -4,14 +4,14 @@
 
 use crate::{
     common::{
-        failure::{
-            expect_equal,
-            Failure,
-            Step, //
-        },
         formats::ping::{
             self,
             Advert, //
+        },
+        step_error::{
+            expect_equal,
+            Step,
+            StepError, //
         },
         task::{
             SampleTask,
@@ -66,7 +66,7 @@ const REGIONS: u32 = 2;
 /// Connects to the server and sends pings.
 // Not inlined: `run` of the crate would have the stack frames of both roles.
 #[inline(never)]
-pub(crate) fn run(task: &Arc<SampleTask>, server: &str) -> Result<Summary, Failure> {
+pub(crate) fn run(task: &Arc<SampleTask>, server: &str) -> Result<Summary, StepError> {
     let cancelled = || task.is_stopped();
     let server = address(task, server, connection::parameters::port.get())?;
     let id = Id::<RcContext>::new(task.namespace(), task.wake().clone(), NAME).step("id")?;
@@ -111,7 +111,7 @@ struct Client<'a> {
 }
 
 impl Client<'_> {
-    fn pings(&self, size: usize) -> Result<Summary, Failure> {
+    fn pings(&self, size: usize) -> Result<Summary, StepError> {
         let count = parameters::count.get();
         let mut source = Pages::new(size).step("memory")?;
         let mut sink = Pages::new(size).step("memory")?;
@@ -130,7 +130,7 @@ impl Client<'_> {
 
     /// Returns a region to the pool that the peer may still access. The pool must not lend it
     /// again.
-    fn retire(&self, step: &'static str) -> Result<(), Failure> {
+    fn retire(&self, step: &'static str) -> Result<(), StepError> {
         let (connection, queue) = (&self.connection, self.connection.queue());
         let data = Pages::new(1).step("memory")?;
         let (region, message) = self.attach(step, data, Direction::ToDevice)?;
@@ -150,9 +150,9 @@ impl Client<'_> {
         step: &'static str,
         data: Pages,
         direction: Direction,
-    ) -> Result<(MrGuard<Pages>, DmaBuffer), Failure> {
+    ) -> Result<(MrGuard<Pages>, DmaBuffer), StepError> {
         let queue = self.connection.queue();
-        let none = || Failure::new(step, fmt!("no region left"));
+        let none = || StepError::new(step, fmt!("no region left"));
         let mut region = self.regions.take().ok_or_else(none)?;
         region.attach(data, direction).step(step)?;
         // The server gets the key, but not the kernel address of the data.
@@ -171,7 +171,7 @@ impl Client<'_> {
         step: &'static str,
         data: Pages,
         direction: Direction,
-    ) -> Result<Pages, Failure> {
+    ) -> Result<Pages, StepError> {
         let (connection, queue) = (&self.connection, self.connection.queue());
         let (region, message) = self.attach(step, data, direction)?;
         let advertised = Operation::new(AdvertisedRegion { region, message }).step(step)?;
@@ -192,14 +192,14 @@ impl Client<'_> {
             })
             .step(step)?;
         let advertised = connection.wait(step, |events| events.advertised.take())?;
-        let reached = || Failure::new(step, fmt!("the region is still valid"));
+        let reached = || StepError::new(step, fmt!("the region is still valid"));
         let AdvertisedRegion { mut region, .. } = advertised.into_inner();
         region.release().ok_or_else(reached)
     }
 }
 
 /// Checks that the pool lends exactly `wanted` regions at once.
-fn lends(regions: &Arc<Pool<Pages>>, wanted: u32) -> Result<(), Failure> {
+fn lends(regions: &Arc<Pool<Pages>>, wanted: u32) -> Result<(), StepError> {
     let mut lent = KVec::new();
     while let Some(region) = regions.take() {
         lent.push(region, GFP_KERNEL).step("regions")?;
@@ -207,11 +207,11 @@ fn lends(regions: &Arc<Pool<Pages>>, wanted: u32) -> Result<(), Failure> {
     expect_equal("regions", lent.len(), wanted as usize)
 }
 
-fn compare(number: u32, source: &[u8], sink: &[u8]) -> Result<(), Failure> {
+fn compare(number: u32, source: &[u8], sink: &[u8]) -> Result<(), StepError> {
     let mut pairs = (0..source.len()).zip(source.iter().zip(sink));
     match pairs.find(|(_, (read, written))| read != written) {
         None => Ok(()),
-        Some((place, (read, written))) => Err(Failure::new(
+        Some((place, (read, written))) => Err(StepError::new(
             "compare",
             fmt!("ping {number}: got {written:#04x}, expected {read:#04x} at byte {place}"),
         )),

@@ -4,13 +4,13 @@
 
 use crate::{
     common::{
-        failure::{
-            Failure,
-            Step, //
-        },
         formats::ping::{
             Advert,
             MESSAGE_BYTES, //
+        },
+        step_error::{
+            Step,
+            StepError, //
         },
         task::SampleTask, //
     },
@@ -240,13 +240,13 @@ impl<'a> Connection<'a> {
         &self,
         step: &'static str,
         take: impl FnMut(&mut RcEvents) -> Option<R>,
-    ) -> Result<R, Failure> {
+    ) -> Result<R, StepError> {
         self.context().wait(self.task, step, limit(), take)
     }
 
     /// Waits for the next message from the peer, for `limit` at most, and returns it. Posts the
     /// receive again first: the peer may send as soon as it gets the answer. Sleeps.
-    pub(crate) fn next(&self, step: &'static str, limit: Msecs) -> Result<Advert, Failure> {
+    pub(crate) fn next(&self, step: &'static str, limit: Msecs) -> Result<Advert, StepError> {
         let task = self.task;
         let mut recv_buf = self
             .context()
@@ -256,7 +256,7 @@ impl<'a> Connection<'a> {
         let advert = bytes.get(..length).and_then(Advert::decode);
         recv_buf.buffer.give_back();
         self.queue().post_receive(recv_buf).step(step)?;
-        let wrong = || Failure::new(step, fmt!("got {length} bytes, expected {MESSAGE_BYTES}"));
+        let wrong = || StepError::new(step, fmt!("got {length} bytes, expected {MESSAGE_BYTES}"));
         advert.ok_or_else(wrong)
     }
 }
@@ -268,7 +268,7 @@ impl<'a> Connection<'a> {
 pub(crate) fn parts(
     device: &DeviceRef,
     transfers: Option<RdmaRwCap>,
-) -> Result<QpInitAttr<RcContext>, Failure> {
+) -> Result<QpInitAttr<RcContext>, StepError> {
     let pd = ProtectionDomain::new(device.clone(), NAME).step("protection domain")?;
     let needed = transfers.map_or(0, |transfers| transfers.requests(device, CAPACITY));
     let entries = CAPACITY.completions().saturating_add(needed);
@@ -289,12 +289,12 @@ pub(crate) fn private_data() -> &'static [u8] {
 }
 
 /// Fails if the private data of the peer is not as the parameter `demanded` requires.
-pub(crate) fn check_private_data(peer: &PeerParameters) -> Result<(), Failure> {
+pub(crate) fn check_private_data(peer: &PeerParameters) -> Result<(), StepError> {
     let wanted = parameters::demanded.get() as usize;
     if wanted == 0 {
         return Ok(());
     }
-    let wrong = |cause| Err(Failure::new("private data", cause));
+    let wrong = |cause| Err(StepError::new("private data", cause));
     let data = peer.private_data();
     let end = data.iter().rposition(|byte| *byte != 0);
     let length = end.map_or(0, |last| last.saturating_add(1));
@@ -309,12 +309,12 @@ pub(crate) fn check_private_data(peer: &PeerParameters) -> Result<(), Failure> {
 }
 
 /// Allocates a buffer for a message.
-pub(crate) fn message(device: &DeviceRef, direction: Direction) -> Result<DmaBuffer, Failure> {
+pub(crate) fn message(device: &DeviceRef, direction: Direction) -> Result<DmaBuffer, StepError> {
     DmaBuffer::new(device.clone(), MESSAGE_BYTES, direction).step("buffer")
 }
 
 /// Allocates the server's acknowledgement. Only its length matters.
-pub(crate) fn send_buf(device: &DeviceRef) -> Result<Operation<SendBuf>, Failure> {
+pub(crate) fn send_buf(device: &DeviceRef) -> Result<Operation<SendBuf>, StepError> {
     Operation::new(SendBuf(message(device, Direction::ToDevice)?)).step("buffer")
 }
 
@@ -325,7 +325,7 @@ impl SendBuf {
 }
 
 /// Posts the receive. To be called before the connection is established: the peer may send at once.
-pub(crate) fn post_receive(queue: &QueuePair<RcContext>) -> Result<(), Failure> {
+pub(crate) fn post_receive(queue: &QueuePair<RcContext>) -> Result<(), StepError> {
     let recv_buf = RecvBuf {
         // One byte more than a message, to detect a message that is too long.
         buffer: DmaBuffer::new(

@@ -4,11 +4,11 @@
 
 use crate::{
     common::{
-        failure::{
-            Failure,
-            Step, //
-        },
         formats::ping::Advert,
+        step_error::{
+            Step,
+            StepError, //
+        },
         task::{
             SampleTask,
             Summary, //
@@ -69,11 +69,11 @@ rrdma::parameters! {
 fn client(
     task: &SampleTask,
     listener: &Listener<RcContext>,
-) -> Result<Connected<RcContext>, Failure> {
+) -> Result<Connected<RcContext>, StepError> {
     let cancelled = || task.is_stopped();
     let incoming = task
         .wait_for("client", EVER, || listener.next().transpose())?
-        .map_err(|lost| Failure::new("client", fmt!("{lost}")))?;
+        .map_err(|lost| StepError::new("client", fmt!("{lost}")))?;
     let accepting = prepare(task, incoming)?;
     let accepted = Parameters {
         responder_resources: 1,
@@ -85,7 +85,7 @@ fn client(
         .accept(accepted, patience(&cancelled))
         .step("accept")?;
     if connected.rd_atomic_limits().initiator_depth == 0 {
-        return Err(Failure::new(
+        return Err(StepError::new(
             "accept",
             fmt!("the client allows no RDMA reads"),
         ));
@@ -108,7 +108,7 @@ fn transfers() -> RdmaRwCap {
 fn prepare(
     task: &SampleTask,
     incoming: Incoming<RcContext>,
-) -> Result<Accepting<RcContext>, Failure> {
+) -> Result<Accepting<RcContext>, StepError> {
     if let Err(failure) = connection::check_private_data(incoming.peer()) {
         incoming.reject(connection::private_data()).step("reject")?;
         return Err(failure);
@@ -126,7 +126,7 @@ fn create_queue_pair(
     task: &SampleTask,
     incoming: Incoming<RcContext>,
     parts: QpInitAttr<RcContext>,
-) -> Result<Accepting<RcContext>, Failure> {
+) -> Result<Accepting<RcContext>, StepError> {
     incoming
         .create_queue_pair(parts, RcContext::new(task), NAME)
         .step("queue pair")
@@ -147,7 +147,7 @@ impl<'a> Server<'a> {
     /// Listens and accepts one client. Sleeps.
     // Not inlined: `run` of the crate would have the stack frames of both roles.
     #[inline(never)]
-    pub(crate) fn accept(task: &'a Arc<SampleTask>) -> Result<Self, Failure> {
+    pub(crate) fn accept(task: &'a Arc<SampleTask>) -> Result<Self, StepError> {
         let at = address(
             task,
             &parameters::listen.get(),
@@ -170,7 +170,7 @@ impl<'a> Server<'a> {
 
     /// Serves the client until it disconnects. Sleeps.
     #[inline(never)]
-    pub(crate) fn serve(mut self) -> Result<Summary, Failure> {
+    pub(crate) fn serve(mut self) -> Result<Summary, StepError> {
         let (mut pings, mut bytes) = (0u32, 0);
         while let Some(advert) = self.next_ping()? {
             bytes = self.pong(advert)?;
@@ -189,7 +189,7 @@ impl<'a> Server<'a> {
 
     /// Fills the send queue with prepared transfers. The next one must fail with `EAGAIN`. Drops
     /// them and repeats this, to check that dropping frees their room.
-    fn fills_its_room(&self) -> Result<(), Failure> {
+    fn fills_its_room(&self) -> Result<(), StepError> {
         let step = "room";
         let queue = self.queue();
         let most = transfers().requests(queue.device(), connection::CAPACITY);
@@ -212,14 +212,14 @@ impl<'a> Server<'a> {
                     Err((error, _)) => break error,
                 }
                 if requests > most {
-                    return Err(Failure::new(
+                    return Err(StepError::new(
                         step,
                         fmt!("{requests} requests, maximum {most}"),
                     ));
                 }
             };
             if error != EAGAIN || requests == 0 {
-                return Err(Failure::new(
+                return Err(StepError::new(
                     step,
                     fmt!("{error:?} after {requests} requests, maximum {most}"),
                 ));
@@ -230,7 +230,7 @@ impl<'a> Server<'a> {
 
     /// Returns the memory that the client advertises for the next ping. Returns `None` if the
     /// client has disconnected.
-    fn next_ping(&self) -> Result<Option<Advert>, Failure> {
+    fn next_ping(&self) -> Result<Option<Advert>, StepError> {
         match self.connection.next("source", EVER) {
             Ok(advert) => Ok(Some(advert)),
             Err(_) if self.connection.context().is_disconnected() => Ok(None),
@@ -240,11 +240,11 @@ impl<'a> Server<'a> {
 
     /// Reads the source, and writes the data to the sink that the client advertises then. Returns
     /// the length of the data.
-    fn pong(&mut self, source: Advert) -> Result<u32, Failure> {
+    fn pong(&mut self, source: Advert) -> Result<u32, StepError> {
         let most = connection::parameters::size.get();
         if source.length == 0 || source.length > most {
             let length = source.length;
-            return Err(Failure::new(
+            return Err(StepError::new(
                 "source",
                 fmt!("got {length} bytes, expected 1 to {most}"),
             ));
@@ -258,7 +258,7 @@ impl<'a> Server<'a> {
         let sink = self.connection.next("sink", limit())?;
         if sink.length < source.length {
             let (length, needed) = (sink.length, source.length);
-            return Err(Failure::new(
+            return Err(StepError::new(
                 "sink",
                 fmt!("got {length} bytes, needs {needed}"),
             ));
@@ -274,17 +274,17 @@ impl<'a> Server<'a> {
         &self,
         step: &'static str,
         transfer: RdmaRw<Pages, RcContext>,
-    ) -> Result<Pages, Failure> {
+    ) -> Result<Pages, StepError> {
         let transferred = Operation::new(RwTransfer(transfer)).step(step)?;
         self.queue().post_rdma_rw(transferred).step(step)?;
         let connection = &self.connection;
         let transferred = connection.wait(step, |events| events.transferred.take())?;
-        let nothing = || Failure::new(step, fmt!("no data"));
+        let nothing = || StepError::new(step, fmt!("no data"));
         transferred.into_inner().0.finish().ok_or_else(nothing)
     }
 
     /// Acknowledges a transfer: the memory belongs to the client again.
-    fn answer(&mut self, step: &'static str) -> Result<(), Failure> {
+    fn answer(&mut self, step: &'static str) -> Result<(), StepError> {
         let send_buf = match self.send_buf.take() {
             Some(send_buf) => send_buf,
             None => self.connection.wait(step, |events| events.sent.take())?,

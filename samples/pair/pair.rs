@@ -4,12 +4,12 @@
 //! with itself.
 
 use crate::common::{
-    failure::{
-        expect_unposted,
-        Failure,
-        Step, //
-    },
     port_gid::PortGid,
+    step_error::{
+        expect_unposted,
+        Step,
+        StepError, //
+    },
     task::{
         self,
         SampleTask, //
@@ -120,7 +120,7 @@ impl Work {
         device: &DeviceRef,
         length: usize,
         direction: Direction,
-    ) -> Result<Operation<Self>, Failure> {
+    ) -> Result<Operation<Self>, StepError> {
         let buffer = DmaBuffer::new(device.clone(), length, direction).step("buffer")?;
         Operation::new(Self {
             owner: 0,
@@ -134,7 +134,7 @@ impl Work {
     pub(crate) fn with_region(
         port_gid: &PortGid<'_>,
         length: usize,
-    ) -> Result<Operation<Self>, Failure> {
+    ) -> Result<Operation<Self>, StepError> {
         let mut work = Self::new(port_gid.device(), 1, Direction::FromDevice)?;
         // One more page, because the data may start in the middle of a page.
         let pages = length.div_ceil(4096).saturating_add(1);
@@ -152,7 +152,7 @@ impl Work {
 /// A completed operation with its result.
 pub(crate) struct CompletedWork {
     pub(crate) work: Operation<Work>,
-    pub(crate) result: Result<WorkCompletion, cq::Failure>,
+    pub(crate) result: Result<WorkCompletion, cq::WcError>,
 }
 
 /// Information from a successful completion.
@@ -182,7 +182,7 @@ pub(crate) struct CompletionSink {
 impl QpContext for CompletionSink {
     type QpType = Rc;
 
-    fn failed(_: &QueuePair<Self>, failure: cq::Failure) {
+    fn failed(_: &QueuePair<Self>, failure: cq::WcError) {
         if !failure.is_flush() {
             pr_err!("request failed: {failure}\n");
         }
@@ -239,7 +239,7 @@ impl Receive<CompletionSink> for Work {
 pub(crate) fn init_qp(
     port_gid: &PortGid<'_>,
     parts: QpInitAttr<CompletionSink>,
-) -> Result<Init<CompletionSink>, Failure> {
+) -> Result<Init<CompletionSink>, StepError> {
     let returned = KVec::with_capacity(OPERATIONS, GFP_KERNEL).step("sink")?;
     let wake = port_gid.task.wake().clone();
     let sink = try_pin_init!(CompletionSink {
@@ -257,7 +257,7 @@ pub(crate) fn connect(
     near: &PortGid<'_>,
     far: &PortGid<'_>,
     mtu: Mtu,
-) -> Result<(ConnectedQp, ConnectedQp), Failure> {
+) -> Result<(ConnectedQp, ConnectedQp), StepError> {
     let init = |end: &PortGid<'_>| {
         let (device, entries) = (end.device().clone(), CAPACITY.completions());
         let cq = CompletionQueue::alloc(device, entries, 0, Poll::SoftIrq, task::NAME);
@@ -273,7 +273,7 @@ pub(crate) fn join(
     (near, one): (&PortGid<'_>, Init<CompletionSink>),
     (far, other): (&PortGid<'_>, Init<CompletionSink>),
     mtu: Mtu,
-) -> Result<(ConnectedQp, ConnectedQp), Failure> {
+) -> Result<(ConnectedQp, ConnectedQp), StepError> {
     let (here, there) = (one.number(), other.number());
     Ok((
         ConnectedQp::new(near, one, far, there, mtu)?,
@@ -291,7 +291,7 @@ impl ConnectedQp {
         peer: &PortGid<'_>,
         number: Qpn,
         mtu: Mtu,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, StepError> {
         let ready = port_gid.connect(init, peer, number, mtu, READS)?;
         Ok(Self(port_gid.task.clone(), ready))
     }
@@ -301,7 +301,7 @@ impl ConnectedQp {
         port_gid: &PortGid<'_>,
         cq: Arc<CompletionQueue>,
         capacity: QpCap,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, StepError> {
         let init = init_qp(port_gid, QpInitAttr::new(port_gid.pd.clone(), cq, capacity))?;
         let number = init.number();
         Self::new(port_gid, init, port_gid, number, Mtu::Bytes256)
@@ -317,7 +317,7 @@ impl ConnectedQp {
         step: &'static str,
         work: Operation<Work>,
         build: impl for<'a> FnOnce(&'a Work, &mut Chain<'a, '_, CompletionSink>) -> Result,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), StepError> {
         self.queue().post_send(work, build).step(step)
     }
 
@@ -328,7 +328,7 @@ impl ConnectedQp {
         mut memory: Operation<Work>,
         data: Buffer,
         direction: Direction,
-    ) -> Result<(Operation<Work>, RemoteKey), Failure> {
+    ) -> Result<(Operation<Work>, RemoteKey), StepError> {
         let region = memory.region.as_mut().ok_or(EINVAL).step("region")?;
         region.attach(data, direction).step("region")?;
         let key = region.bind().step("region")?;
@@ -336,7 +336,7 @@ impl ConnectedQp {
     }
 
     /// Registers the region of `memory`, and waits until it is valid.
-    pub(crate) fn register(&self, memory: Operation<Work>) -> Result<Operation<Work>, Failure> {
+    pub(crate) fn register(&self, memory: Operation<Work>) -> Result<Operation<Work>, StepError> {
         self.post("registration", memory, |memory, chain| {
             chain.register(memory.region()?)
         })?;
@@ -347,7 +347,7 @@ impl ConnectedQp {
     pub(crate) fn invalidate(
         &self,
         memory: Operation<Work>,
-    ) -> Result<(Operation<Work>, Buffer), Failure> {
+    ) -> Result<(Operation<Work>, Buffer), StepError> {
         self.post("invalidation", memory, |memory, chain| {
             chain.invalidate(memory.region()?)
         })?;
@@ -357,7 +357,7 @@ impl ConnectedQp {
     }
 
     /// Posts a receive.
-    pub(crate) fn post_receive(&self, work: Operation<Work>) -> Result<(), Failure> {
+    pub(crate) fn post_receive(&self, work: Operation<Work>) -> Result<(), StepError> {
         self.queue().post_receive(work).step("receive")
     }
 
@@ -368,7 +368,7 @@ impl ConnectedQp {
         work: Operation<Work>,
         error: Error,
         build: impl for<'a> FnOnce(&'a Work, &mut Chain<'a, '_, CompletionSink>) -> Result,
-    ) -> Result<Operation<Work>, Failure> {
+    ) -> Result<Operation<Work>, StepError> {
         expect_unposted(why, self.queue().post_send(work, build), error)
     }
 
@@ -383,7 +383,7 @@ impl ConnectedQp {
     }
 
     /// Waits for an operation to complete, successfully or not.
-    pub(crate) fn take(&self, step: &'static str) -> Result<CompletedWork, Failure> {
+    pub(crate) fn take(&self, step: &'static str) -> Result<CompletedWork, StepError> {
         self.0.wait_for(step, LIMIT, || self.try_take())
     }
 
@@ -396,7 +396,7 @@ impl ConnectedQp {
     }
 
     /// Waits until this end has refused an access to its memory.
-    pub(crate) fn refused(&self, step: &'static str) -> Result<(), Failure> {
+    pub(crate) fn refused(&self, step: &'static str) -> Result<(), StepError> {
         let sink = self.queue().context();
         let refused = || sink.refused.load(ordering::Acquire).then_some(());
         self.0.wait_for(step, LIMIT, refused)
@@ -406,19 +406,19 @@ impl ConnectedQp {
     pub(crate) fn done(
         &self,
         step: &'static str,
-    ) -> Result<(Operation<Work>, WorkCompletion), Failure> {
+    ) -> Result<(Operation<Work>, WorkCompletion), StepError> {
         let returned = self.take(step)?;
         match returned.result {
             Ok(done) => Ok((returned.work, done)),
-            Err(failure) => Err(Failure::new(step, fmt!("{failure}"))),
+            Err(failure) => Err(StepError::new(step, fmt!("{failure}"))),
         }
     }
 }
 
 /// Fails if a poll has handled completions after the queue pair was destroyed.
-pub(crate) fn nothing_left(step: &'static str, handled: u32) -> Result<(), Failure> {
+pub(crate) fn nothing_left(step: &'static str, handled: u32) -> Result<(), StepError> {
     match handled {
         0 => Ok(()),
-        more => Err(Failure::new(step, fmt!("{more} unexpected completions"))),
+        more => Err(StepError::new(step, fmt!("{more} unexpected completions"))),
     }
 }

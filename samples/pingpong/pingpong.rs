@@ -18,13 +18,13 @@ pub(crate) mod settings;
 
 use crate::common::{
     exchange,
-    failure::{
-        Failure,
-        Step, //
-    },
     formats::handshake::PingpongDest,
     peer::Peer,
     requirement::DeviceRequirement,
+    step_error::{
+        Step,
+        StepError, //
+    },
     task::{
         SampleTask,
         Summary, //
@@ -75,7 +75,7 @@ pub(crate) trait Transport: MessageProtocol {
     type Receives: Receives<Self>;
 
     /// Checks limits of the service.
-    fn check(_settings: &Settings, _port: Port<'_>) -> Result<(), Failure> {
+    fn check(_settings: &Settings, _port: Port<'_>) -> Result<(), StepError> {
         Ok(())
     }
 
@@ -106,16 +106,16 @@ pub(crate) trait Receives<T: Transport>: Sized {
         engine: &Arc<PingPong>,
         pd: &Arc<ProtectionDomain>,
         settings: &Settings,
-    ) -> Result<Self, Failure>;
+    ) -> Result<Self, StepError>;
 
     /// Makes a queue pair use these receives.
     fn attach(&self, parts: QpInitAttr<QpCtx<T>>) -> QpInitAttr<QpCtx<T>>;
 
     /// Posts used receives again when the shared ones run short. May sleep.
-    fn refill(&mut self) -> Result<(), Failure>;
+    fn refill(&mut self) -> Result<(), StepError>;
 
     /// Returns what the summary of the ping-pong says about the receives. May sleep.
-    fn report(&self) -> Result<Summary, Failure>;
+    fn report(&self) -> Result<Summary, StepError>;
 }
 
 /// Each queue pair has its own receives; its completion handler posts them again.
@@ -126,7 +126,7 @@ impl<T: Transport> Receives<T> for () {
         (1, 0)
     }
 
-    fn new(_: &Arc<PingPong>, _: &Arc<ProtectionDomain>, _: &Settings) -> Result<(), Failure> {
+    fn new(_: &Arc<PingPong>, _: &Arc<ProtectionDomain>, _: &Settings) -> Result<(), StepError> {
         Ok(())
     }
 
@@ -134,11 +134,11 @@ impl<T: Transport> Receives<T> for () {
         parts
     }
 
-    fn refill(&mut self) -> Result<(), Failure> {
+    fn refill(&mut self) -> Result<(), StepError> {
         Ok(())
     }
 
-    fn report(&self) -> Result<Summary, Failure> {
+    fn report(&self) -> Result<Summary, StepError> {
         Ok(Summary::new(fmt!("")))
     }
 }
@@ -148,7 +148,7 @@ impl<T: Transport> Receives<T> for () {
 const LINGER: Msecs = Msecs::new(300);
 
 /// Runs the ping-pong; this is the task of the sample.
-pub(crate) fn run<T: Transport>(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
+pub(crate) fn run<T: Transport>(task: &Arc<SampleTask>) -> Result<Summary, StepError> {
     let settings = Settings::get()?;
     let device = task.device(&settings.device)?;
     T::REQUIREMENT.check(&device)?;
@@ -173,7 +173,7 @@ pub(crate) fn run<T: Transport>(task: &Arc<SampleTask>) -> Result<Summary, Failu
         for ((init, psn), theirs) in inits.into_iter().zip(theirs) {
             if theirs.qpn == 0 {
                 let count = pairs.len();
-                return Err(Failure::new("peer", fmt!("has only {count} queue pairs")));
+                return Err(StepError::new("peer", fmt!("has only {count} queue pairs")));
             }
             let mut peer = Peer::told(theirs, settings.mtu, port, source.clone())?;
             peer.path = peer.path.with_service_level(settings.service_level);
@@ -204,12 +204,12 @@ fn summary<T: Transport>(
     round: &RoundResult,
     time: i64,
     receives: &T::Receives,
-) -> Result<Summary, Failure> {
+) -> Result<Summary, StepError> {
     let (iters, size, received) = (settings.iters, settings.size, round.received);
     let lost = iters.saturating_sub(received);
     let end = match (round.outcome, lost, round.resent) {
         (Outcome::Silent, _, _) if !T::RESENDS || received == 0 => {
-            return Err(Failure::new(
+            return Err(StepError::new(
                 "peer",
                 fmt!("timed out after {received} of {iters} messages"),
             ));

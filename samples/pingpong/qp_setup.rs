@@ -17,9 +17,9 @@ use super::{
     Transport, //
 };
 use crate::common::{
-    failure::{
-        Failure,
-        Step, //
+    step_error::{
+        Step,
+        StepError, //
     },
     task::{
         self,
@@ -62,7 +62,7 @@ impl<T: Transport> QpSetup<T> {
         settings: &Settings,
         device: &DeviceRef,
         port: Port<'_>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, StepError> {
         let (queue_pairs, shared_receives) = T::Receives::counts(settings);
         let config = PingPongConfig {
             iters: settings.iters,

@@ -2,7 +2,7 @@
 
 //! Module parameters, named after the long options of the programs.
 
-use crate::common::failure::Failure;
+use crate::common::step_error::StepError;
 use kernel::{
     fmt,
     prelude::*, //
@@ -59,8 +59,8 @@ impl Settings {
     /// # Errors
     ///
     /// The cause names the parameter, or the two that do not fit together.
-    pub(crate) fn get() -> Result<Self, Failure> {
-        let refuse = |cause: fmt::Arguments<'_>| Failure::new("parameters", cause);
+    pub(crate) fn get() -> Result<Self, StepError> {
+        let refuse = |cause: fmt::Arguments<'_>| StepError::new("parameters", cause);
         let mtu = parameters::mtu.get();
         let sl = parameters::sl.get();
         let settings = Self {

@@ -3,7 +3,7 @@
 //! Context of a queue pair that stores its events for the task.
 
 use crate::common::{
-    failure::Failure,
+    step_error::StepError,
     task::SampleTask, //
 };
 use kernel::{
@@ -14,7 +14,7 @@ use kernel::{
 use rrdma::{
     new_irq_lock,
     rdma::{
-        cq::Failure as Failed,
+        cq::WcError,
         qp::{
             Fault,
             QpContext,
@@ -83,7 +83,7 @@ impl<G: EventData> EventSink<G> {
 
     /// Records the failure of a work request. A flush is ignored: it is the effect of another
     /// error.
-    pub(crate) fn failed(&self, request: &str, failure: Failed) {
+    pub(crate) fn failed(&self, request: &str, failure: WcError) {
         if !failure.is_flush() {
             self.fail(fmt!("{request}: {failure}"));
         }
@@ -113,7 +113,7 @@ impl<G: EventData> EventSink<G> {
         step: &'static str,
         limit: Msecs,
         mut take: impl FnMut(&mut G) -> Option<R>,
-    ) -> Result<R, Failure> {
+    ) -> Result<R, StepError> {
         task.wait_for(step, limit, || self.poll(step, &mut take))?
     }
 
@@ -122,13 +122,13 @@ impl<G: EventData> EventSink<G> {
         &self,
         step: &'static str,
         take: impl FnOnce(&mut G) -> Option<R>,
-    ) -> Option<Result<R, Failure>> {
+    ) -> Option<Result<R, StepError>> {
         let mut events = self.events.lock();
         // Data that arrived before the peer disconnected is still taken.
         match (take(&mut events.data), &events.error, events.disconnected) {
             (Some(answer), _, _) => Some(Ok(answer)),
-            (None, Some(error), _) => Some(Err(Failure::new(step, fmt!("{error}")))),
-            (None, None, true) => Some(Err(Failure::new(step, fmt!("the peer disconnected")))),
+            (None, Some(error), _) => Some(Err(StepError::new(step, fmt!("{error}")))),
+            (None, None, true) => Some(Err(StepError::new(step, fmt!("the peer disconnected")))),
             (None, None, false) => None,
         }
     }
@@ -144,7 +144,7 @@ impl<G: EventData> EventSink<G> {
 impl<G: EventData> QpContext for EventSink<G> {
     type QpType = G::QpType;
 
-    fn failed(queue: &QueuePair<Self>, failure: Failed) {
+    fn failed(queue: &QueuePair<Self>, failure: WcError) {
         queue.context().failed("unsignalled request", failure);
     }
 

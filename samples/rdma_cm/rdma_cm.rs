@@ -10,7 +10,7 @@
 pub(crate) mod event_sink;
 
 use crate::common::{
-    failure::Failure,
+    step_error::StepError,
     task::SampleTask, //
 };
 use kernel::prelude::*;
@@ -30,10 +30,10 @@ rrdma::parameters! {
 pub(crate) const EVER: Msecs = Msecs::new(u32::MAX);
 
 /// Parses the address in a module parameter.
-pub(crate) fn address(task: &SampleTask, text: &str, port: u32) -> Result<Address, Failure> {
+pub(crate) fn address(task: &SampleTask, text: &str, port: u32) -> Result<Address, StepError> {
     let port = u16::try_from(port).unwrap_or_default();
     Address::parse(task.namespace(), text, port)
-        .map_err(|_| Failure::new("address", fmt!("{text} is not an IP address")))
+        .map_err(|_| StepError::new("address", fmt!("{text} is not an IP address")))
 }
 
 /// Time limit of a step, from the parameter.

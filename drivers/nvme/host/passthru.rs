@@ -3,8 +3,8 @@
 //! Passthrough commands: the code that ioctls of disks and of controllers share.
 //!
 //! A command to a namespace is a request of the block layer: see [`crate::disk`]. An admin command
-//! goes through the controller's [`AdminChannel`](crate::disk::AdminChannel), for an ioctl of a
-//! disk as well as of a controller.
+//! goes through the controller's [`AdminChannel`](crate::disk::AdminChannel), for ioctls of
+//! disks and of controllers.
 
 use crate::disk::DiskController;
 use kernel::{

@@ -35,7 +35,7 @@ pub enum ConnError {
         /// Kind of the work request, for messages.
         what: &'static str,
         /// Status of its completion.
-        failure: cq::Failure,
+        failure: cq::WcError,
     },
     /// A work request could not be posted.
     Post {

@@ -103,8 +103,8 @@ use rrdma::{
             Lost, //
         },
         cq::{
-            Failure,
-            Invalidation, //
+            Invalidation,
+            WcError, //
         },
         dma::Direction,
         pd::ProtectionDomain,
@@ -117,8 +117,8 @@ use rrdma::{
     },
     scatter::Buffer,
     sync::{
-        Msecs, //
-        SingleWriterCounter,
+        Msecs,
+        SingleWriterCounter, //
     },
 };
 
@@ -567,7 +567,7 @@ impl<U: Ulp> SlotTable for Commands<U> {
 impl<U: Ulp> QpContext for Queue<U> {
     type QpType = Rc;
 
-    fn failed(queue: &QueuePair<Self>, failure: Failure) {
+    fn failed(queue: &QueuePair<Self>, failure: WcError) {
         queue.context().core.request_failed("registration", failure);
     }
 

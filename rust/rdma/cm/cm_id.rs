@@ -353,8 +353,8 @@ impl CmId {
         owner: &'static CStr,
     ) -> Result<Self> {
         let cm_handler = CmHandler::new(wake, None, None)?;
-        // SAFETY: `cm_handler` is in an `Arc`, so it is pinned, and `drop` destroys the CM ID
-        // before it drops the `Arc`.
+        // SAFETY: The `Arc` pins `cm_handler`, and `drop` destroys the CM ID before it drops the
+        // `Arc`.
         let raw = unsafe { create::<S, _>(namespace, handler, &*cm_handler, owner)? };
         // INVARIANT: Created with this handler and this context; nobody else has it.
         Ok(Self { raw, cm_handler })
@@ -529,8 +529,7 @@ impl CmId {
 
 impl Drop for CmId {
     fn drop(&mut self) {
-        // `destination` refers to the device, so it is dropped before the CM ID releases the
-        // device.
+        // Drop `destination` first: it refers to the device, which the CM ID then releases.
         let destination = {
             let mut state = self.cm_handler.state.lock();
             state.closed = true;

@@ -5,7 +5,7 @@
 //! A [`Backlog`] may be called by:
 //!
 //! - the event handler of the listener, until the listener's CM ID is destroyed;
-//! - the event handlers of the CM IDs that wait in it, each of which owns a reference to it.
+//! - the event handlers of the CM IDs that wait in it; each CM ID owns a reference to the backlog.
 //!
 //! The backlog owns a waiting CM ID until the consumer takes it, or until its own handler removes
 //! it. Whichever finds the CM ID in the backlog first owns it from then on.
@@ -278,8 +278,8 @@ impl RawListener {
     /// Creates a CM ID whose handler works on the backlog.
     fn id<S: Sealed>(&self, namespace: &Namespace, owner: &'static CStr) -> Result<ListenId> {
         let owner = lasting_name(owner)?;
-        // SAFETY: The backlog is in an `Arc`, so it is pinned, and `drop` destroys the CM ID before
-        // it drops the `Arc`.
+        // SAFETY: The `Arc` pins the backlog, and `drop` destroys the CM ID before it drops the
+        // `Arc`.
         let raw = unsafe { create::<S, _>(namespace, handler, &*self.backlog, owner)? };
         // INVARIANT: Created with this handler and this context; nobody else has it.
         let id = ListenId(raw);

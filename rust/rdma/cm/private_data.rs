@@ -27,7 +27,7 @@ impl<const BYTES: usize> PrivateData<BYTES> {
         if data.is_null() {
             return None;
         }
-        // SAFETY: `data` is not null, so it is valid for `length` bytes by the safety requirements.
+        // SAFETY: By the safety requirements, `data` is valid for `length` bytes, as it is not null.
         let data = unsafe { core::slice::from_raw_parts(data.cast::<u8>(), length.into()) };
         let mut copy = Self::EMPTY;
         for (to, from) in copy.bytes.iter_mut().zip(data) {

@@ -5,7 +5,7 @@
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `struct ib_wc`
 //!
 //! The fields of a completion that are valid depend on the status and the opcode. So they are in
-//! types of their own: [`Failure`] for a failed work request, [`Received`] for a successful
+//! types of their own: [`WcError`] for a failed work request, [`Received`] for a successful
 //! receive.
 
 use super::{
@@ -14,7 +14,7 @@ use super::{
         RegSeq,
         Registrations, //
     },
-    Failure, //
+    WcError, //
 };
 use crate::bindings;
 use core::ptr;
@@ -86,15 +86,15 @@ impl<'a> Completion<'a> {
 
     /// Returns the failure of a work request that failed.
     #[inline]
-    pub fn result(&self) -> Result<(), Failure> {
+    pub fn result(&self) -> Result<(), WcError> {
         match self.wc.status {
             bindings::ib_wc_status_IB_WC_SUCCESS => Ok(()),
-            status => Err(Failure::new(status, self.wc.vendor_err)),
+            status => Err(WcError::new(status, self.wc.vendor_err)),
         }
     }
 
     /// Returns whether this is the first completion that one call of `ib_poll_cq()` by the core
-    /// returned. Counting these counts the calls, each of which returns up to 16 completions.
+    /// returned. Counting these counts the calls. A call returns up to 16 completions.
     ///
     /// Always `false` if the owner polls the queue: it can count its polls.
     #[inline]

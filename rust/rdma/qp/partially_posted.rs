@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Operations of which only the first work requests could be posted.
+//! Partially posted operations: only their first work requests could be posted.
 //!
 //! The device executes these work requests, so the operation cannot be returned to the caller. But
 //! none of them completes the operation, as only the last work request of an operation does. So the

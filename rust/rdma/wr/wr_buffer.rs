@@ -54,7 +54,7 @@ impl<'r, T> FixedVec<'r, T> {
     #[inline]
     pub(super) fn last(&mut self) -> Option<&mut T> {
         let last = self.places.get_mut(self.used.checked_sub(1)?)?;
-        // SAFETY: The place is before `used`, so it is initialised by the type invariant.
+        // SAFETY: By the type invariant, all places before `used` are initialised.
         Some(unsafe { last.assume_init_mut() })
     }
 

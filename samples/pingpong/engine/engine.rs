@@ -15,11 +15,11 @@ pub(crate) mod qp_ctx;
 pub(crate) mod run;
 
 use crate::common::{
-    failure::{
-        Failure,
-        Step, //
-    },
     peer::Peer,
+    step_error::{
+        Step,
+        StepError, //
+    },
     task::SampleTask, //
 };
 use kernel::{
@@ -52,7 +52,7 @@ use rrdma::{
 };
 use run::Outcome;
 
-/// Names of the steps in a [`Failure`]: exchange of messages, posting a send.
+/// Names of the steps in a [`StepError`]: exchange of messages, posting a send.
 const STEP: &str = "messages";
 const SEND: &str = "send";
 
@@ -129,7 +129,7 @@ struct Counters {
     /// Used receives of the shared receive queue; has capacity for all of them.
     used: KVec<Operation<RecvBuf>>,
     /// The first failure.
-    failure: Option<Failure>,
+    failure: Option<StepError>,
 }
 
 /// Changes since the task's last check.
@@ -144,7 +144,7 @@ pub(crate) enum Progress {
 }
 
 impl PingPong {
-    pub(crate) fn new(task: &SampleTask, config: PingPongConfig) -> Result<Arc<Self>, Failure> {
+    pub(crate) fn new(task: &SampleTask, config: PingPongConfig) -> Result<Arc<Self>, StepError> {
         let receives = config.shared_receives as usize;
         let counters = Counters {
             sent: 0,
@@ -174,15 +174,15 @@ impl PingPong {
     }
 
     /// Ends the ping-pong with a failure; only the first one is kept. Any context.
-    pub(crate) fn end(&self, failure: Failure) {
+    pub(crate) fn end(&self, failure: StepError) {
         self.counters.lock().failure.get_or_insert(failure);
         self.wake.complete();
     }
 
     /// Ends the ping-pong if a work request has failed, unless it was only flushed.
-    fn failed(&self, step: &'static str, failure: cq::Failure) {
+    fn failed(&self, step: &'static str, failure: cq::WcError) {
         if !failure.is_flush() {
-            self.end(Failure::new(step, fmt!("{failure}")));
+            self.end(StepError::new(step, fmt!("{failure}")));
         }
     }
 
@@ -213,7 +213,7 @@ impl PingPong {
     }
 
     /// Returns what is new since `known` messages were received, or the failure.
-    fn progress(&self, known: u32) -> Option<Result<Progress, Failure>> {
+    fn progress(&self, known: u32) -> Option<Result<Progress, StepError>> {
         let iters = self.config.iters;
         let mut counters = self.counters.lock();
         if let Some(failure) = counters.failure.take() {
@@ -239,7 +239,7 @@ impl PingPong {
     fn keep(&self, receive: Operation<RecvBuf>) {
         let mut counters = self.counters.lock();
         if counters.used.push_within_capacity(receive).is_err() {
-            let failure = Failure::new("receive", fmt!("more completed than were posted"));
+            let failure = StepError::new("receive", fmt!("more completed than were posted"));
             counters.failure.get_or_insert(failure);
         }
     }

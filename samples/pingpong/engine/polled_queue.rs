@@ -4,9 +4,9 @@
 
 use super::STEP;
 use crate::common::{
-    failure::{
-        Failure,
-        Step, //
+    step_error::{
+        Step,
+        StepError, //
     },
     task::{
         self,
@@ -73,7 +73,7 @@ impl PolledQueue {
         task: &SampleTask,
         limit: Msecs,
         mut ready: impl FnMut() -> Option<R>,
-    ) -> Result<Option<R>, Failure> {
+    ) -> Result<Option<R>, StepError> {
         let answer = match self {
             Self::Busy(queue) => task.poll_for(STEP, limit, || {
                 queue.poll(BUDGET);

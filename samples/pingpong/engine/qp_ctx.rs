@@ -8,9 +8,9 @@ use super::{
     Route,
     SEND, //
 };
-use crate::common::failure::{
-    Failure,
-    Step, //
+use crate::common::step_error::{
+    Step,
+    StepError, //
 };
 use kernel::{
     prelude::*,
@@ -43,7 +43,7 @@ use rrdma::{
     sync::IrqLock,
 };
 
-/// Name of the step in a [`Failure`]: checking the content of a message.
+/// Name of the step in a [`StepError`]: checking the content of a message.
 const MESSAGE: &str = "message";
 
 /// A program that marks pages writes 0 to the first byte of each page of this size.
@@ -104,7 +104,7 @@ impl<P: MessageProtocol> QpCtx<P> {
         engine: &Arc<PingPong>,
         device: &DeviceRef,
         size: usize,
-    ) -> Result<impl PinInit<Self, Error>, Failure> {
+    ) -> Result<impl PinInit<Self, Error>, StepError> {
         let mut buffer = DmaBuffer::new(device.clone(), size, Direction::ToDevice).step(MESSAGE)?;
         for (offset, byte) in buffer.write().iter_mut().enumerate() {
             *byte = byte_at::<P>(offset);
@@ -146,7 +146,7 @@ impl<P: MessageProtocol> QpCtx<P> {
             route.send(message.buffer.sge(), chain)
         });
         if let Err(unposted) = posted {
-            let failure = Failure::new(SEND, fmt!("{:?}", unposted.error));
+            let failure = StepError::new(SEND, fmt!("{:?}", unposted.error));
             ctx.engine.end(failure);
         }
     }
@@ -168,12 +168,12 @@ impl<P: MessageProtocol> QpCtx<P> {
     }
 
     /// Checks a received message.
-    fn accept(&self, buffer: &mut DmaBuffer, length: usize) -> Result<(), Failure> {
+    fn accept(&self, buffer: &mut DmaBuffer, length: usize) -> Result<(), StepError> {
         let bytes = buffer.read();
         if length != bytes.len() {
             let length = length.saturating_sub(P::HEADER);
             let wanted = bytes.len().saturating_sub(P::HEADER);
-            return Err(Failure::new(
+            return Err(StepError::new(
                 MESSAGE,
                 fmt!("got {length} bytes, expected {wanted}"),
             ));
@@ -186,7 +186,7 @@ impl<P: MessageProtocol> QpCtx<P> {
         let mut data = bytes.iter().skip(P::HEADER).enumerate();
         if let Some((offset, byte)) = data.find(wrong) {
             let wanted = byte_at::<P>(offset);
-            return Err(Failure::new(
+            return Err(StepError::new(
                 MESSAGE,
                 fmt!("got {byte:#04x}, expected {wanted:#04x} at byte {offset}"),
             ));
@@ -200,12 +200,12 @@ impl<P: MessageProtocol> QpCtx<P> {
 impl<P: MessageProtocol> QpContext for QpCtx<P> {
     type QpType = P::QpType;
 
-    fn failed(queue: &QueuePair<Self>, failure: cq::Failure) {
+    fn failed(queue: &QueuePair<Self>, failure: cq::WcError) {
         queue.context().engine.failed("request", failure);
     }
 
     fn faulted(queue: &QueuePair<Self>, fault: Fault) {
-        let failure = Failure::new("queue pair", fmt!("{fault}"));
+        let failure = StepError::new("queue pair", fmt!("{fault}"));
         queue.context().engine.end(failure);
     }
 }
@@ -253,7 +253,7 @@ impl<P: MessageProtocol> Complete<QpCtx<P>> for RecvBuf {
             Some(_) => ctx.engine.keep(operation),
             None => {
                 if let Err(unposted) = queue.post_receive(operation) {
-                    let failure = Failure::new("receive", fmt!("{:?}", unposted.error));
+                    let failure = StepError::new("receive", fmt!("{:?}", unposted.error));
                     return ctx.engine.end(failure);
                 }
             }

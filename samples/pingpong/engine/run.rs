@@ -10,7 +10,7 @@ use super::{
     Progress, //
 };
 use crate::common::{
-    failure::Failure,
+    step_error::StepError,
     task::SampleTask, //
 };
 use kernel::{
@@ -62,8 +62,8 @@ impl PingPong {
         queue: &mut PolledQueue,
         pairs: &[Arc<QueuePair<QpCtx<P>>>],
         patience: Msecs,
-        mut refill: impl FnMut() -> Result<(), Failure>,
-    ) -> Result<RoundResult, Failure> {
+        mut refill: impl FnMut() -> Result<(), StepError>,
+    ) -> Result<RoundResult, StepError> {
         let mut round = RoundResult {
             outcome: Outcome::Silent,
             received: 0,

@@ -22,7 +22,7 @@ use rrdma::{
         },
         cq::{
             Completion,
-            Failure, //
+            WcError, //
         },
         dma::DmaBuffer,
         mr::Region,
@@ -48,7 +48,7 @@ pub(crate) struct Peer;
 impl QpContext for Peer {
     type QpType = Rc;
 
-    fn failed(_queue: &QueuePair<Self>, _failure: Failure) {}
+    fn failed(_queue: &QueuePair<Self>, _failure: WcError) {}
 
     fn faulted(_queue: &QueuePair<Self>, _fault: Fault) {}
 }

@@ -7,13 +7,13 @@
 //! - [`partial_post`]: an operation that was posted in part.
 
 use common::{
-    failure::{
+    port_gid::PortGid,
+    step_error::{
         expect_equal,
         expect_error,
-        Failure,
-        Step, //
+        Step,
+        StepError, //
     },
-    port_gid::PortGid,
     task::{
         self,
         SampleTask,
@@ -94,7 +94,7 @@ rrdma::parameters! {
 /// Maximum number of completions that a poll handles.
 const BUDGET: u32 = 16;
 
-fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
+fn run(task: &Arc<SampleTask>) -> Result<Summary, StepError> {
     let device = task.device(&parameters::device.get())?;
     let gid_index = parameters::gid_index.get();
     let port_gid = PortGid::new(task, &device, gid_index)?;
@@ -122,7 +122,7 @@ impl<F: Fn() + Send + 'static> Handled<F> {
         port_gid: &PortGid<'_>,
         direction: Direction,
         handler: F,
-    ) -> Result<Operation<Self>, Failure> {
+    ) -> Result<Operation<Self>, StepError> {
         let device = port_gid.device().clone();
         let buffer = DmaBuffer::new(device, size_of::<u64>(), direction).step("buffer")?;
         Operation::new(Self { buffer, handler }).step("operation")
@@ -143,7 +143,7 @@ impl<F: Fn() + Send + 'static> Receive<CompletionSink> for Handled<F> {
 
 /// Polls a queue while its queue pairs are destroyed; their drain polls it, too. The posted
 /// receives must complete, and nothing more.
-fn polled_as_they_go(port_gid: &PortGid<'_>) -> Result<(), Failure> {
+fn polled_as_they_go(port_gid: &PortGid<'_>) -> Result<(), StepError> {
     const QUEUE_PAIRS: u32 = 5;
     let (device, entries) = (port_gid.device().clone(), ONE_MESSAGE.completions());
     let queue = DirectQueue::new(device, entries, 0, task::NAME).step("direct queue")?;
@@ -179,7 +179,7 @@ fn polled_as_they_go(port_gid: &PortGid<'_>) -> Result<(), Failure> {
 }
 
 /// Checks that queues with invalid sizes are refused.
-fn refusals(port_gid: &PortGid<'_>) -> Result<(), Failure> {
+fn refusals(port_gid: &PortGid<'_>) -> Result<(), StepError> {
     let device = || port_gid.device().clone();
     let most = device().attributes().max_cqe;
     let poll = Poll::SoftIrq;
@@ -200,6 +200,6 @@ fn refusals(port_gid: &PortGid<'_>) -> Result<(), Failure> {
 }
 
 /// Checks that creating a queue failed with `EINVAL`.
-fn refused<T>(result: Result<T>) -> Result<(), Failure> {
+fn refused<T>(result: Result<T>) -> Result<(), StepError> {
     expect_error("refusals", result, EINVAL)
 }

@@ -5,11 +5,11 @@
 //! stops.
 
 use common::{
-    failure::{
-        expect_unposted,
-        Failure, //
-    },
     requirement::DeviceRequirement,
+    step_error::{
+        expect_unposted,
+        StepError, //
+    },
     task::{
         self,
         SampleTask,
@@ -57,7 +57,7 @@ module! {
 }
 
 /// Posts unsupported work requests on the connection with a client, and then serves the client.
-fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
+fn run(task: &Arc<SampleTask>) -> Result<Summary, StepError> {
     let server = Server::accept(task)?;
     refusals(server.queue())?;
     server.serve()
@@ -71,10 +71,10 @@ const NOWHERE: RemoteKey = RemoteKey {
 };
 
 /// Checks that unsupported work requests are refused. Each time, posting must return the operation.
-fn refusals(queue: &QueuePair<RcContext>) -> Result<(), Failure> {
+fn refusals(queue: &QueuePair<RcContext>) -> Result<(), StepError> {
     let device = queue.device();
     if DeviceRequirement::ImmediateData.check(device).is_ok() {
-        return Err(Failure::new(
+        return Err(StepError::new(
             "device",
             fmt!("{} is not an iWARP device", device.name()),
         ));
@@ -97,6 +97,6 @@ fn refused(
     queue: &QueuePair<RcContext>,
     send_buf: Operation<SendBuf>,
     build: impl for<'a> FnOnce(&'a SendBuf, &mut Chain<'a, '_, RcContext>) -> Result,
-) -> Result<Operation<SendBuf>, Failure> {
+) -> Result<Operation<SendBuf>, StepError> {
     expect_unposted("iWARP", queue.post_send(send_buf, build), EOPNOTSUPP)
 }

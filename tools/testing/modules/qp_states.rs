@@ -7,12 +7,12 @@
 //! must complete.
 
 use common::{
-    failure::{
-        expect_error,
-        Failure,
-        Step, //
-    },
     requirement::DeviceRequirement,
+    step_error::{
+        expect_error,
+        Step,
+        StepError, //
+    },
     task::{
         self,
         SampleTask,
@@ -112,7 +112,7 @@ const RECEIVES: u32 = 4;
 /// Entries of the completion queue.
 const COMPLETIONS: u32 = 32;
 
-fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
+fn run(task: &Arc<SampleTask>) -> Result<Summary, StepError> {
     let device = task.device(&parameters::device.get())?;
     DeviceRequirement::ConnectionsByHand.check(&device)?;
     let port = device.port(1).ok_or(ENODEV).step("port")?;
@@ -165,7 +165,7 @@ struct QpCtx<S> {
 impl<S: Connected> QpContext for QpCtx<S> {
     type QpType = S;
 
-    fn failed(_: &QueuePair<Self>, failure: cq::Failure) {
+    fn failed(_: &QueuePair<Self>, failure: cq::WcError) {
         pr_err!("request failed: {failure}\n");
     }
 
@@ -273,7 +273,7 @@ impl TestEnv<'_> {
         self.pd.device()
     }
 
-    fn create<S: Connected>(&self) -> Result<Reset<QpCtx<S>>, Failure> {
+    fn create<S: Connected>(&self) -> Result<Reset<QpCtx<S>>, StepError> {
         let capacity = QpCap {
             sends: 1,
             receives: RECEIVES,
@@ -287,22 +287,22 @@ impl TestEnv<'_> {
         qp::create(parts, Ok(ctx), task::NAME).step("queue pair")
     }
 
-    fn receive(&self) -> Result<Operation<MessageBuf>, Failure> {
+    fn receive(&self) -> Result<Operation<MessageBuf>, StepError> {
         let buffer = DmaBuffer::new(self.device().clone(), 64, Direction::FromDevice);
         Operation::new(MessageBuf(buffer.step("receive")?)).step("receive")
     }
 
-    fn message(&self) -> Result<Operation<MessageBuf>, Failure> {
+    fn message(&self) -> Result<Operation<MessageBuf>, StepError> {
         let buffer = DmaBuffer::new(self.device().clone(), 64, Direction::ToDevice);
         Operation::new(MessageBuf(buffer.step("message")?)).step("message")
     }
 
-    fn to_self(&self) -> Result<Path<'_>, Failure> {
+    fn to_self(&self) -> Result<Path<'_>, StepError> {
         Path::to_gid(self.source.clone(), self.source.gid()).step("path")
     }
 
     /// Looks up the GID and the P_Key of the queue pairs by value, and a GID that does not exist.
-    fn tables(&self) -> Result<(), Failure> {
+    fn tables(&self) -> Result<(), StepError> {
         let (gid, kind) = (self.source.gid(), self.source.kind());
         let found = self.port.find_gid(&gid, kind).step("GID")?;
         let pkey = self.port.pkey(0).step("P_Key")?;
@@ -310,7 +310,7 @@ impl TestEnv<'_> {
         let nowhere = self.port.find_gid(&Gid::from_bytes([0; 16]), kind);
         if found.gid() != gid || index != 0 || nowhere.err() != Some(ENOENT) {
             let found = found.gid();
-            return Err(Failure::new(
+            return Err(StepError::new(
                 "tables",
                 fmt!("found GID {found}, P_Key at {index}"),
             ));
@@ -320,19 +320,22 @@ impl TestEnv<'_> {
     }
 
     /// Destroys a queue pair in the state `last`. Returns how many receives were flushed.
-    fn walk<S: SelfConnect>(&self, service: &str, last: State) -> Result<u32, Failure> {
+    fn walk<S: SelfConnect>(&self, service: &str, last: State) -> Result<u32, StepError> {
         let before = self.flushed.load(ordering::Relaxed);
         let posted = self.take_to::<S>(last)?;
         let back = self.flushed.load(ordering::Relaxed).wrapping_sub(before);
         pr_info!("{service} destroyed in {last}: {back} of {posted} receives flushed\n");
         if back != posted {
-            return Err(Failure::new("receives", fmt!("{back} of {posted} flushed")));
+            return Err(StepError::new(
+                "receives",
+                fmt!("{back} of {posted} flushed"),
+            ));
         }
         Ok(back)
     }
 
     /// Moves a queue pair to the state `last` and drops it. Returns how many receives were posted.
-    fn take_to<S: SelfConnect>(&self, last: State) -> Result<u32, Failure> {
+    fn take_to<S: SelfConnect>(&self, last: State) -> Result<u32, StepError> {
         let reset = self.create::<S>()?;
         if last == State::Reset {
             return Ok(0);
@@ -356,7 +359,7 @@ impl TestEnv<'_> {
             self.compare(queue, State::Error)?;
             let refused = queue.post_receive(self.receive()?);
             if refused.map_err(|unposted| unposted.error) != Err(ENOTCONN) {
-                return Err(Failure::new(
+                return Err(StepError::new(
                     "drained",
                     fmt!("posted a receive after the drain"),
                 ));
@@ -367,7 +370,7 @@ impl TestEnv<'_> {
 
     /// Destroys a queue pair with a full send queue. The device may take more work requests than
     /// the queue pair was created for, so they also use the entry for the drain's marker.
-    fn fill(&self) -> Result<(), Failure> {
+    fn fill(&self) -> Result<(), StepError> {
         let before = self.flushed.load(ordering::Relaxed);
         let init = Rc::init(self.create()?, self.port).step("initialise")?;
         let rtr = Rc::rtr(init, self.to_self()?).step("ready to receive")?;
@@ -390,7 +393,7 @@ impl TestEnv<'_> {
         pr_info!("filled: {back} of {posted} messages flushed\n");
         match back == posted {
             true => Ok(()),
-            false => Err(Failure::new("fill", fmt!("{back} of {posted} flushed"))),
+            false => Err(StepError::new("fill", fmt!("{back} of {posted} flushed"))),
         }
     }
 
@@ -399,7 +402,7 @@ impl TestEnv<'_> {
         &self,
         queue: &QueuePair<QpCtx<S>>,
         state: State,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), StepError> {
         let is = queue.query().step("query")?;
         let same = is.state == state
             && is.path_mtu == Some(Mtu::Bytes1024)
@@ -407,13 +410,13 @@ impl TestEnv<'_> {
             && is.dest_qpn.get() == queue.number()
             && is.destination == self.source.gid();
         if !same {
-            return Err(Failure::new("query", fmt!("{is:?}")));
+            return Err(StepError::new("query", fmt!("{is:?}")));
         }
         Ok(())
     }
 
     /// Checks that invalid transitions are refused.
-    fn refusals(&self) -> Result<(), Failure> {
+    fn refusals(&self) -> Result<(), StepError> {
         let reset = self.create::<Rc>()?;
         refused(reset.into_init(rc::Init {
             pkey_index: u16::MAX,
@@ -423,7 +426,7 @@ impl TestEnv<'_> {
             self.create::<Rc>()
                 .and_then(|reset| Rc::init(reset, self.port).step("init"))
         };
-        let rtr = || Ok::<_, Failure>(rc_rtr(self.to_self()?, Qpn::MAX));
+        let rtr = || Ok::<_, StepError>(rc_rtr(self.to_self()?, Qpn::MAX));
         let active = self.port.attributes().step("port")?.active_mtu;
         // Skipped if the port has the largest MTU.
         if let Some(path_mtu) = Mtu::ALL.into_iter().find(|mtu| Some(*mtu) > active) {
@@ -441,7 +444,7 @@ impl TestEnv<'_> {
     }
 
     /// Checks that invalid paths are refused.
-    fn paths(&self) -> Result<(), Failure> {
+    fn paths(&self) -> Result<(), StepError> {
         let own = self.source.gid();
         let other = match own.to_ipv4() {
             Some(_) => Gid::from(core::net::Ipv6Addr::LOCALHOST),
@@ -469,9 +472,9 @@ impl TestEnv<'_> {
 }
 
 /// Checks that a transition was refused, and logs the cause.
-fn refused<T>(result: Transition<T>) -> Result<(), Failure> {
+fn refused<T>(result: Transition<T>) -> Result<(), StepError> {
     match result {
-        Ok(_) => Err(Failure::new("refusals", fmt!("done, although invalid"))),
+        Ok(_) => Err(StepError::new("refusals", fmt!("done, although invalid"))),
         Err(error) => {
             pr_info!("refused: {error}\n");
             Ok(())
@@ -480,7 +483,7 @@ fn refused<T>(result: Transition<T>) -> Result<(), Failure> {
 }
 
 /// Checks that a path was refused with the error `expected`.
-fn no_path(source: GidEntry<'_>, to: Gid, expected: Error) -> Result<(), Failure> {
+fn no_path(source: GidEntry<'_>, to: Gid, expected: Error) -> Result<(), StepError> {
     expect_error("path", Path::to_gid(source, to), expected)?;
     pr_info!("no path to {to}: {expected:?}\n");
     Ok(())

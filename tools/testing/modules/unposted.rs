@@ -6,14 +6,14 @@
 //! the work requests behind it. Those ahead of it are posted and complete.
 
 use common::{
-    failure::{
+    port_gid::PortGid,
+    step_error::{
         expect_equal,
         expect_error,
         expect_unposted,
-        Failure,
-        Step, //
+        Step,
+        StepError, //
     },
-    port_gid::PortGid,
     task::{
         self,
         SampleTask,
@@ -75,7 +75,7 @@ rrdma::parameters! {
 const BYTES: usize = 256;
 
 /// Makes the device refuse operations in all possible ways.
-fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
+fn run(task: &Arc<SampleTask>) -> Result<Summary, StepError> {
     let (device, peer_device) =
         task.devices(&parameters::device.get(), &parameters::peer_device.get())?;
     let near = PortGid::new(task, &device, parameters::gid_index.get())?;
@@ -100,7 +100,7 @@ struct TestEnv<'a> {
 
 impl TestEnv<'_> {
     /// Connects two queue pairs and posts three receives at the far end.
-    fn connect(&self) -> Result<(ConnectedQp, ConnectedQp), Failure> {
+    fn connect(&self) -> Result<(ConnectedQp, ConnectedQp), StepError> {
         let (end, peer) = pair::connect(self.near, self.far, Mtu::Bytes1024)?;
         for _ in 0..3 {
             let device = self.far.device();
@@ -113,7 +113,7 @@ impl TestEnv<'_> {
         &self,
         operations: usize,
         requests: usize,
-    ) -> Result<Batch<CompletionSink, Work>, Failure> {
+    ) -> Result<Batch<CompletionSink, Work>, StepError> {
         let room = BatchCapacity {
             operations,
             requests,
@@ -122,14 +122,14 @@ impl TestEnv<'_> {
         Batch::new(room).step("batch")
     }
 
-    fn message(&self, owner: usize) -> Result<Operation<Work>, Failure> {
+    fn message(&self, owner: usize) -> Result<Operation<Work>, StepError> {
         let mut work = Work::new(self.near.device(), 1, Direction::ToDevice)?;
         work.owner = owner;
         Ok(work)
     }
 
     /// Returns an operation that registers a region. No peer uses the region.
-    fn registration(&self, owner: usize) -> Result<Operation<Work>, Failure> {
+    fn registration(&self, owner: usize) -> Result<Operation<Work>, StepError> {
         let mut work = self.message(owner)?;
         let mut region = Region::new(self.near.pd.clone(), 2).step("region")?;
         let data = Buffer::new(BYTES, GFP_KERNEL).step("data")?;
@@ -140,7 +140,7 @@ impl TestEnv<'_> {
     }
 
     /// The second of three operations is refused: it and the third one are returned.
-    fn whole(&self) -> Result<(), Failure> {
+    fn whole(&self) -> Result<(), StepError> {
         let (end, peer) = self.connect()?;
         let mut batch = self.batch(3, 3)?;
         push(&mut batch, &end, self.message(0)?, send)?;
@@ -187,7 +187,7 @@ impl TestEnv<'_> {
 
     /// Only the first work request of the second operation is posted. The device owns the operation
     /// until the queue pair is drained.
-    fn part(&self) -> Result<(), Failure> {
+    fn part(&self) -> Result<(), StepError> {
         let (end, peer) = self.connect()?;
         let mut batch = self.batch(3, 4)?;
         push(&mut batch, &end, self.message(0)?, send)?;
@@ -214,7 +214,7 @@ impl TestEnv<'_> {
 
     /// The same with a batch of a single operation, and without a batch. There is nothing to
     /// return, so posting succeeds.
-    fn part_alone(&self) -> Result<(), Failure> {
+    fn part_alone(&self) -> Result<(), StepError> {
         let (end, peer) = self.connect()?;
         let mut batch = self.batch(1, 2)?;
         push(&mut batch, &end, self.message(0)?, |work, chain| {
@@ -268,7 +268,7 @@ fn push(
     end: &ConnectedQp,
     work: Operation<Work>,
     build: impl for<'a> FnOnce(&'a Work, &mut Chain<'a, '_, CompletionSink>) -> Result + Send,
-) -> Result<(), Failure> {
+) -> Result<(), StepError> {
     batch.push(end.queue(), work, build).step("push")
 }
 
@@ -276,21 +276,21 @@ fn push(
 fn taken(
     batch: &mut Batch<CompletionSink, Work>,
     owner: usize,
-) -> Result<Operation<Work>, Failure> {
-    let nothing = || Failure::new("taken back", fmt!("nothing, expected operation {owner}"));
+) -> Result<Operation<Work>, StepError> {
+    let nothing = || StepError::new("taken back", fmt!("nothing, expected operation {owner}"));
     let work = batch.take_back().ok_or_else(nothing)?;
     expect_equal("taken back", work.owner, owner)?;
     Ok(work)
 }
 
 /// Checks that no more operations can be taken back.
-fn empty(batch: &mut Batch<CompletionSink, Work>) -> Result<(), Failure> {
+fn empty(batch: &mut Batch<CompletionSink, Work>) -> Result<(), StepError> {
     expect_equal("left", batch.len(), 0)?;
     match batch.take_back() {
         None => Ok(()),
         Some(work) => {
             let owner = work.owner;
-            Err(Failure::new(
+            Err(StepError::new(
                 "taken back",
                 fmt!("unexpected operation {owner}"),
             ))
@@ -298,16 +298,16 @@ fn empty(batch: &mut Batch<CompletionSink, Work>) -> Result<(), Failure> {
     }
 }
 
-fn is_valid(work: &Operation<Work>, wanted: bool) -> Result<(), Failure> {
+fn is_valid(work: &Operation<Work>, wanted: bool) -> Result<(), StepError> {
     let is_valid = work.region().step("region")?.is_valid();
     expect_equal("valid region", is_valid, wanted)
 }
 
 /// Checks that the operation completes by the drain, and not before.
-fn comes_back_by_the_drain(end: &ConnectedQp, owner: usize) -> Result<CompletedWork, Failure> {
+fn comes_back_by_the_drain(end: &ConnectedQp, owner: usize) -> Result<CompletedWork, StepError> {
     if let Some(early) = end.try_take() {
         let owner = early.work.owner;
-        return Err(Failure::new(
+        return Err(StepError::new(
             "part",
             fmt!("{owner} completed before the drain"),
         ));
@@ -317,7 +317,7 @@ fn comes_back_by_the_drain(end: &ConnectedQp, owner: usize) -> Result<CompletedW
     expect_equal("drained", back.work.owner, owner)?;
     match &back.result {
         Err(failure) if failure.is_flush() => Ok(back),
-        Err(failure) => Err(Failure::new("drained", fmt!("{failure}"))),
-        Ok(_) => Err(Failure::new("drained", fmt!("not flushed"))),
+        Err(failure) => Err(StepError::new("drained", fmt!("{failure}"))),
+        Ok(_) => Err(StepError::new("drained", fmt!("not flushed"))),
     }
 }

@@ -2,7 +2,7 @@
 
 //! State of a request, from posting to completion.
 //!
-//! A request completes only after three events, each of which happens at most once:
+//! A request completes after three events. Each event happens at most once:
 //!
 //! - The send of its command completes. Until then the device owns the memory of the command and of
 //!   in-capsule data.

@@ -27,7 +27,7 @@ use rrdma::{
     rdma::{
         cq::{
             DirectQueue,
-            Failure, //
+            WcError, //
         },
         dma::Direction,
         qp::{
@@ -141,7 +141,7 @@ impl<U: Ulp> QueueCore<U> {
     /// A flush means that the queue pair was stopped. Before the connection is established, the
     /// connection manager does that and reports the cause. Afterwards the device does it, possibly
     /// without a cause.
-    pub(super) fn request_failed(&self, what: &'static str, failure: Failure) {
+    pub(super) fn request_failed(&self, what: &'static str, failure: WcError) {
         let qid = self.qid();
         if !failure.is_flush() {
             self.report(ConnError::WorkRequest { qid, what, failure });

@@ -64,8 +64,8 @@ use rrdma::{
     rdma::{
         cq::{
             Completion,
-            Failure,
-            Invalidation, //
+            Invalidation,
+            WcError, //
         },
         dma::DmaBuffer,
         pd::ProtectionDomain,
@@ -296,7 +296,7 @@ impl<K: SlotTable> Slot<K> {
         &self,
         queue: &QueuePair<K::Queue>,
         capsule: Operation<Capsule<K>>,
-        failure: Failure,
+        failure: WcError,
     ) {
         let what = capsule.in_flight.name();
         self.set_aside(capsule);

@@ -64,7 +64,7 @@ pub(crate) struct CtrlArgs {
     #[arg(short = 'W', long, value_name = "N", value_parser = range(1, NR_IO_QUEUES_MAX))]
     pub(crate) nr_write_queues: Option<u32>,
 
-    /// Number of additional queues for polled I/O, as of io_uring, 1 to 65535 [default: none]
+    /// Number of additional queues for polled I/O (such as that of io_uring), 1 to 65535 [default: none]
     #[arg(short = 'P', long, value_name = "N", value_parser = range(1, NR_IO_QUEUES_MAX))]
     pub(crate) nr_poll_queues: Option<u32>,
 

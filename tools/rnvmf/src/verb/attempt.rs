@@ -233,7 +233,7 @@ pub(super) fn remove_failed(attempts: &mut [ConnectAttempt], kernel: &mut impl K
     }
 }
 
-/// Returns the controller because of which the kernel rejects a connect: the one with the same
+/// Returns the existing controller that makes the kernel reject a connect: the one with the same
 /// addresses, subsystem and host, as far as they can be compared.
 pub(super) fn find_existing(
     args: &ConnectArgs,

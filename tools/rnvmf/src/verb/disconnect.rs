@@ -58,7 +58,7 @@ pub(super) fn in_use(disk: &str) -> bool {
     opened.is_err_and(|error| error.raw_os_error() == Some(libc::EBUSY))
 }
 
-/// Prints the disks because of which controllers stay connected.
+/// Prints the disks that keep controllers connected.
 fn print_in_use(disks: &[Namespace], printer: &mut Printer<'_>) -> Result<(), Error> {
     if disks.is_empty() {
         return Ok(());

@@ -8,11 +8,11 @@
 //! (`tools/testing/vm/run --icount`), these are instructions.
 
 use common::{
-    failure::{
-        Failure,
-        Step, //
-    },
     port_gid::PortGid,
+    step_error::{
+        Step,
+        StepError, //
+    },
     task::{
         self,
         SampleTask,
@@ -35,7 +35,7 @@ use rrdma::{
         cq::{
             Completion,
             DirectQueue,
-            Failure as Failed, //
+            WcError, //
         },
         device::{
             DeviceRef,
@@ -117,7 +117,7 @@ struct Incoming {
 impl QpContext for QpCtx {
     type QpType = Rc;
 
-    fn failed(_queue: &QueuePair<Self>, failure: Failed) {
+    fn failed(_queue: &QueuePair<Self>, failure: WcError) {
         pr_err!("registration: {}\n", failure.message());
     }
 
@@ -183,7 +183,7 @@ struct Counts {
     invalidate: i64,
 }
 
-fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
+fn run(task: &Arc<SampleTask>) -> Result<Summary, StepError> {
     let device = task.device(&parameters::device.get())?;
     let port_gid = PortGid::new(task, &device, parameters::gid_index.get())?;
     let capacity = QpCap {
@@ -233,7 +233,7 @@ fn fill(queue: &QueuePair<QpCtx>, pd: &Arc<ProtectionDomain>, device: &DeviceRef
     Ok(())
 }
 
-fn round(queue: &QueuePair<QpCtx>, cq: &DirectQueue, counts: &mut Counts) -> Result<(), Failure> {
+fn round(queue: &QueuePair<QpCtx>, cq: &DirectQueue, counts: &mut Counts) -> Result<(), StepError> {
     let ctx = queue.context();
     let receive = |operation| queue.post_receive(operation);
 
@@ -268,7 +268,7 @@ fn post_all<T>(
     operations: &IrqLock<KVec<Operation<T>>>,
     post: impl Fn(Operation<T>) -> Result<(), Unposted<T>>,
     nanoseconds: &mut i64,
-) -> Result<(), Failure> {
+) -> Result<(), StepError> {
     let mut operations = operations.lock();
     let start = Instant::<Monotonic>::now();
     let mut result = Ok(());
@@ -288,7 +288,7 @@ fn settle(
     queue: &QueuePair<QpCtx>,
     cq: &DirectQueue,
     nanoseconds: &mut i64,
-) -> Result<(), Failure> {
+) -> Result<(), StepError> {
     fsleep(SETTLE);
     let start = Instant::<Monotonic>::now();
     cq.poll(u32::MAX);
@@ -296,7 +296,7 @@ fn settle(
     let ctx = queue.context();
     let (sends, receives) = (ctx.sends.lock().len(), ctx.receives.lock().len());
     if (sends, receives) != (OPERATIONS, OPERATIONS) {
-        return Err(Failure::new(
+        return Err(StepError::new(
             "completion",
             fmt!("{sends} sends and {receives} receives of {OPERATIONS} each"),
         ));

@@ -7,11 +7,11 @@
 //! results. The member is on one device, and its peers are on another one or on the same.
 
 use common::{
-    failure::{
-        Failure,
-        Step, //
-    },
     port_gid::PortGid,
+    step_error::{
+        Step,
+        StepError, //
+    },
     task::{
         self,
         SampleTask,
@@ -106,7 +106,7 @@ const STEPS: [u32; 4] = [1, 4, 16, 64];
 /// Time limit of all messages of a row, including retransmissions.
 const LIMIT: Msecs = Msecs::new(30_000);
 
-fn run(task: &Arc<SampleTask>) -> Result<Summary, Failure> {
+fn run(task: &Arc<SampleTask>) -> Result<Summary, StepError> {
     let (device, peer_device) =
         task.devices(&parameters::device.get(), &parameters::peer_device.get())?;
     let near = PortGid::new(task, &device, parameters::gid_index.get())?;
@@ -130,7 +130,7 @@ fn rows(
     far: &PortGid<'_>,
     peers: u32,
     receives: Receives,
-) -> Result<u32, Failure> {
+) -> Result<u32, StepError> {
     let below = STEPS.into_iter().filter(|step| *step < peers);
     let mut posted = 0;
     for count in below.chain([peers]) {
@@ -188,7 +188,7 @@ fn measure(
     far: &PortGid<'_>,
     peers: u32,
     receives: Receives,
-) -> Result<Row, Failure> {
+) -> Result<Row, StepError> {
     let mtu = near.mtu()?.min(far.mtu()?);
     let peers_group = QpGroup::new(far, peers, Receives::Own(1))?;
     let numbers = peers_group.numbers()?;
@@ -220,13 +220,13 @@ fn measure(
     })
 }
 
-fn recv_buf(port_gid: &PortGid<'_>) -> Result<Operation<RecvBuf>, Failure> {
+fn recv_buf(port_gid: &PortGid<'_>) -> Result<Operation<RecvBuf>, StepError> {
     let size = parameters::size.get() as usize;
     let buffer = DmaBuffer::new(port_gid.device().clone(), size, Direction::FromDevice);
     Operation::new(RecvBuf(buffer.step("receive")?)).step("receive")
 }
 
-fn send_buf(port_gid: &PortGid<'_>) -> Result<Operation<SendBuf>, Failure> {
+fn send_buf(port_gid: &PortGid<'_>) -> Result<Operation<SendBuf>, StepError> {
     let size = parameters::size.get() as usize;
     let buffer = DmaBuffer::new(port_gid.device().clone(), size, Direction::ToDevice);
     Operation::new(SendBuf(buffer.step("message")?)).step("message")
@@ -241,11 +241,11 @@ struct MessageCounters {
     sent: Atomic<u32>,
     received: Atomic<u32>,
     #[pin]
-    failure: IrqLock<Option<Failure>>,
+    failure: IrqLock<Option<StepError>>,
 }
 
 impl MessageCounters {
-    fn new(task: &SampleTask) -> Result<Arc<Self>, Failure> {
+    fn new(task: &SampleTask) -> Result<Arc<Self>, StepError> {
         let init = pin_init!(Self {
             wake: task.wake().clone(),
             size: parameters::size.get() as usize,
@@ -263,15 +263,15 @@ impl MessageCounters {
     }
 
     /// Records a failure; only the first one is kept.
-    fn fail(&self, failure: Failure) {
+    fn fail(&self, failure: StepError) {
         self.failure.lock().get_or_insert(failure);
         self.wake.complete();
     }
 
     /// Records the failure of a work request, unless it was only flushed.
-    fn failed(&self, step: &'static str, failure: cq::Failure) {
+    fn failed(&self, step: &'static str, failure: cq::WcError) {
         if !failure.is_flush() {
-            self.fail(Failure::new(step, fmt!("{failure}")));
+            self.fail(StepError::new(step, fmt!("{failure}")));
         }
     }
 
@@ -283,7 +283,7 @@ impl MessageCounters {
 
     /// Returns how the round ended: with all messages sent and received, or with a failure. Returns
     /// `None` if it has not ended.
-    fn outcome(&self, peers: u32) -> Option<Result<(), Failure>> {
+    fn outcome(&self, peers: u32) -> Option<Result<(), StepError>> {
         if let Some(failure) = self.failure.lock().take() {
             return Some(Err(failure));
         }
@@ -301,13 +301,13 @@ struct QpCtx {
 impl QpContext for QpCtx {
     type QpType = Rc;
 
-    fn failed(queue: &QueuePair<Self>, failure: cq::Failure) {
+    fn failed(queue: &QueuePair<Self>, failure: cq::WcError) {
         queue.context().counters.failed("request", failure);
     }
 
     fn faulted(queue: &QueuePair<Self>, fault: Fault) {
         let counters = &queue.context().counters;
-        counters.fail(Failure::new("queue pair", fmt!("{fault}")));
+        counters.fail(StepError::new("queue pair", fmt!("{fault}")));
     }
 }
 
@@ -332,7 +332,7 @@ impl Complete<QpCtx> for RecvBuf {
             .map_or(0, |received| received.byte_len());
         let wanted = counters.size;
         if length != wanted {
-            return counters.fail(Failure::new(
+            return counters.fail(StepError::new(
                 "message",
                 fmt!("got {length} bytes, expected {wanted}"),
             ));
@@ -342,7 +342,7 @@ impl Complete<QpCtx> for RecvBuf {
             None => queue.post_receive(receive),
         };
         if let Err(unposted) = posted {
-            counters.fail(Failure::new("receive", fmt!("{:?}", unposted.error)));
+            counters.fail(StepError::new("receive", fmt!("{:?}", unposted.error)));
         }
         counters.count(&counters.received);
     }
@@ -374,7 +374,7 @@ struct QpGroup<'a> {
 
 impl<'a> QpGroup<'a> {
     /// Creates `count` queue pairs and posts their receives.
-    fn new(port_gid: &'a PortGid<'a>, count: u32, receives: Receives) -> Result<Self, Failure> {
+    fn new(port_gid: &'a PortGid<'a>, count: u32, receives: Receives) -> Result<Self, StepError> {
         let mut group = Self {
             port_gid,
             pairs: KVec::with_capacity(count as usize, GFP_KERNEL).step("queue pairs")?,
@@ -417,11 +417,11 @@ impl<'a> QpGroup<'a> {
     }
 
     /// Creates a shared receive queue with `count` receives.
-    fn share(&mut self, count: u32) -> Result<Arc<SharedReceiveQueue<QpCtx>>, Failure> {
+    fn share(&mut self, count: u32) -> Result<Arc<SharedReceiveQueue<QpCtx>>, StepError> {
         let counters = self.counters.clone();
         let on_event = move |event| match event {
             Event::LimitReached => {}
-            Event::Broken => counters.fail(Failure::new(
+            Event::Broken => counters.fail(StepError::new(
                 "shared receive queue",
                 fmt!("fatal error (IB_EVENT_SRQ_ERR)"),
             )),
@@ -437,7 +437,7 @@ impl<'a> QpGroup<'a> {
     }
 
     /// Creates a queue pair with `receives` receives of its own.
-    fn add(&mut self, parts: QpInitAttr<QpCtx>, receives: u32) -> Result<(), Failure> {
+    fn add(&mut self, parts: QpInitAttr<QpCtx>, receives: u32) -> Result<(), StepError> {
         let ctx = QpCtx {
             counters: self.counters.clone(),
         };
@@ -457,7 +457,7 @@ impl<'a> QpGroup<'a> {
     }
 
     /// Returns the queue pair numbers, for the other group.
-    fn numbers(&self) -> Result<KVec<Qpn>, Failure> {
+    fn numbers(&self) -> Result<KVec<Qpn>, StepError> {
         let mut numbers = KVec::with_capacity(self.pairs.len(), GFP_KERNEL).step("numbers")?;
         for pair in &self.pairs {
             numbers.push(pair.number(), GFP_KERNEL).step("numbers")?;
@@ -471,7 +471,7 @@ impl<'a> QpGroup<'a> {
         peer: &PortGid<'_>,
         numbers: &[Qpn],
         mtu: Mtu,
-    ) -> Result<ConnectedGroup, Failure> {
+    ) -> Result<ConnectedGroup, StepError> {
         let mut pairs = KVec::with_capacity(self.pairs.len(), GFP_KERNEL).step("connections")?;
         for (pair, number) in self.pairs.into_iter().zip(numbers) {
             self.port_gid.task.proceed("connect")?;
@@ -493,7 +493,7 @@ struct ConnectedGroup {
 
 impl ConnectedGroup {
     /// Sends a message on each queue pair.
-    fn send(&self, port_gid: &PortGid<'_>) -> Result<(), Failure> {
+    fn send(&self, port_gid: &PortGid<'_>) -> Result<(), StepError> {
         for pair in &self.pairs {
             port_gid.task.proceed("send")?;
             pair.queue_pair()

@@ -20,13 +20,13 @@ use support::Peer;
 
 pub(crate) struct Keeper {
     pub(crate) succeeded: Cell<bool>,
-    pub(crate) kept: Kept,
+    pub(crate) kept: Stored,
 }
 
 #[cfg(not(misuse))]
-type Kept = ();
+type Stored = ();
 #[cfg(misuse)]
-type Kept = fn(&'static Completion<'static>);
+type Stored = fn(&'static Completion<'static>);
 
 impl Complete<Peer> for Keeper {
     fn complete(keeper: Operation<Self>, _: &QueuePair<Peer>, completion: &Completion<'_>) {

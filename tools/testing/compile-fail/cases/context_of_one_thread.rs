@@ -9,7 +9,7 @@ use core::{
     sync::atomic::AtomicU32, //
 };
 use rrdma::rdma::{
-    cq::Failure,
+    cq::WcError,
     qp::{
         Fault,
         QpContext,
@@ -31,7 +31,7 @@ impl QpContext for Counting {
     //~
     type QpType = Rc;
 
-    fn failed(_queue: &QueuePair<Self>, _failure: Failure) {}
+    fn failed(_queue: &QueuePair<Self>, _failure: WcError) {}
 
     fn faulted(_queue: &QueuePair<Self>, _fault: Fault) {}
 }

@@ -10,7 +10,7 @@ use rrdma::rdma::qp::Rc;
 #[cfg(misuse)]
 use rrdma::rdma::qp::Ud;
 use rrdma::rdma::{
-    cq::Failure,
+    cq::WcError,
     dma::DmaBuffer,
     mr::RemoteKey,
     qp::{
@@ -29,7 +29,7 @@ impl QpContext for Talker {
     #[cfg(misuse)]
     type QpType = Ud;
 
-    fn failed(_queue: &QueuePair<Self>, _failure: Failure) {}
+    fn failed(_queue: &QueuePair<Self>, _failure: WcError) {}
 
     fn faulted(_queue: &QueuePair<Self>, _fault: Fault) {}
 }

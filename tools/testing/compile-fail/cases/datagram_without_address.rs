@@ -7,7 +7,7 @@
 use kernel::prelude::*;
 use rrdma::rdma::{
     ah::AddressHandle,
-    cq::Failure,
+    cq::WcError,
     dma::DmaBuffer,
     qp::{
         ud::Qkey,
@@ -26,7 +26,7 @@ pub(crate) struct Talker;
 impl QpContext for Talker {
     type QpType = Ud;
 
-    fn failed(_queue: &QueuePair<Self>, _failure: Failure) {}
+    fn failed(_queue: &QueuePair<Self>, _failure: WcError) {}
 
     fn faulted(_queue: &QueuePair<Self>, _fault: Fault) {}
 }

@@ -18,12 +18,12 @@ use rrdma::rdma::{
 use support::Peer;
 
 #[cfg(not(misuse))]
-type Place = usize;
+type Address = usize;
 #[cfg(misuse)]
-type Place = *mut u8;
+type Address = *mut u8;
 
 pub(crate) struct Local {
-    pub(crate) place: Place,
+    pub(crate) place: Address,
 }
 
 impl Complete<Peer> for Local {

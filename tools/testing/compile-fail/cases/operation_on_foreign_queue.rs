@@ -8,7 +8,7 @@
 mod support;
 
 use rrdma::rdma::{
-    cq::Failure,
+    cq::WcError,
     qp::{
         Fault,
         QpContext,
@@ -27,7 +27,7 @@ pub(crate) struct Other;
 impl QpContext for Other {
     type QpType = Rc;
 
-    fn failed(_queue: &QueuePair<Self>, _failure: Failure) {}
+    fn failed(_queue: &QueuePair<Self>, _failure: WcError) {}
 
     fn faulted(_queue: &QueuePair<Self>, _fault: Fault) {}
 }

@@ -13,7 +13,7 @@ use kernel::{
 };
 use rrdma::{
     rdma::{
-        cq::Failure,
+        cq::WcError,
         mr::RemoteKey,
         qp::{
             Fault,
@@ -33,7 +33,7 @@ impl QpContext for End {
     #[cfg(not(misuse))]
     type QpType = rrdma::rdma::qp::Rc;
 
-    fn failed(_queue: &QueuePair<Self>, _failure: Failure) {}
+    fn failed(_queue: &QueuePair<Self>, _failure: WcError) {}
 
     fn faulted(_queue: &QueuePair<Self>, _fault: Fault) {}
 }

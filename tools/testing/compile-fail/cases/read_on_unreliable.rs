@@ -11,7 +11,7 @@ use kernel::prelude::*;
 use rrdma::rdma::{
     cq::{
         Completion,
-        Failure, //
+        WcError, //
     },
     mr::RemoteKey,
     qp::{
@@ -32,7 +32,7 @@ pub(crate) struct Lossy;
 impl QpContext for Lossy {
     type QpType = Uc;
 
-    fn failed(_queue: &QueuePair<Self>, _failure: Failure) {}
+    fn failed(_queue: &QueuePair<Self>, _failure: WcError) {}
 
     fn faulted(_queue: &QueuePair<Self>, _fault: Fault) {}
 }

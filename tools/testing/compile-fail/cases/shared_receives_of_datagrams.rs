@@ -10,7 +10,7 @@ use rrdma::rdma::qp::Uc;
 #[cfg(misuse)]
 use rrdma::rdma::qp::Ud;
 use rrdma::rdma::{
-    cq::Failure,
+    cq::WcError,
     qp::{
         Fault,
         QpContext,
@@ -28,7 +28,7 @@ impl QpContext for Talker {
     #[cfg(misuse)]
     type QpType = Ud;
 
-    fn failed(_queue: &QueuePair<Self>, _failure: Failure) {}
+    fn failed(_queue: &QueuePair<Self>, _failure: WcError) {}
 
     fn faulted(_queue: &QueuePair<Self>, _fault: Fault) {}
 }

@@ -9,7 +9,7 @@ mod support;
 
 use kernel::sync::Arc;
 use rrdma::rdma::{
-    cq::Failure,
+    cq::WcError,
     qp::{
         Fault,
         QpContext,
@@ -26,7 +26,7 @@ pub(crate) struct Other;
 impl QpContext for Other {
     type QpType = Rc;
 
-    fn failed(_queue: &QueuePair<Self>, _failure: Failure) {}
+    fn failed(_queue: &QueuePair<Self>, _failure: WcError) {}
 
     fn faulted(_queue: &QueuePair<Self>, _fault: Fault) {}
 }

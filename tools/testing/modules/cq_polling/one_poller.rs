@@ -7,11 +7,11 @@
 
 use crate::{
     common::{
-        failure::{
-            Failure,
-            Step, //
-        },
         port_gid::PortGid,
+        step_error::{
+            Step,
+            StepError, //
+        },
         task, //
     },
     pair::{
@@ -78,7 +78,7 @@ impl Handlers {
 
 /// Polls while another thread polls and drains. The handlers of all completions must run, one after
 /// the other.
-pub(crate) fn run(port_gid: &PortGid<'_>) -> Result<(), Failure> {
+pub(crate) fn run(port_gid: &PortGid<'_>) -> Result<(), StepError> {
     let capacity = QpCap {
         sends: MESSAGES,
         receives: MESSAGES,
@@ -140,7 +140,7 @@ pub(crate) fn run(port_gid: &PortGid<'_>) -> Result<(), Failure> {
     polled?;
     match handlers.met.load(ordering::Acquire) {
         0 => Ok(()),
-        _ => Err(Failure::new(
+        _ => Err(StepError::new(
             "poller",
             fmt!("two completions handled at the same time"),
         )),

@@ -8,11 +8,11 @@
 
 use crate::{
     common::{
-        failure::{
-            Failure,
-            Step, //
-        },
         port_gid::PortGid,
+        step_error::{
+            Step,
+            StepError, //
+        },
         task, //
     },
     pair::{
@@ -41,7 +41,7 @@ use rrdma::rdma::{
 const MESSAGES: u32 = 128;
 
 /// Sends messages to a queue pair whose completions nobody polls, until a completion is lost.
-pub(crate) fn run(port_gid: &PortGid<'_>) -> Result<(), Failure> {
+pub(crate) fn run(port_gid: &PortGid<'_>) -> Result<(), StepError> {
     let (pd, device) = (&port_gid.pd, port_gid.device());
     let shared = SharedReceiveQueue::<CompletionSink>::new(pd.clone(), MESSAGES, |_| {})
         .step("shared receive queue")?;
@@ -63,7 +63,7 @@ pub(crate) fn run(port_gid: &PortGid<'_>) -> Result<(), Failure> {
     let mut messages = 0u32;
     loop {
         if messages == MESSAGES {
-            return Err(Failure::new(
+            return Err(StepError::new(
                 "overrun",
                 fmt!("no completion lost in {MESSAGES} messages"),
             ));
@@ -90,7 +90,7 @@ pub(crate) fn run(port_gid: &PortGid<'_>) -> Result<(), Failure> {
         drop(receiver.try_take());
     }
     if handled >= messages {
-        return Err(Failure::new(
+        return Err(StepError::new(
             "overrun",
             fmt!("none of {messages} completions is lost"),
         ));

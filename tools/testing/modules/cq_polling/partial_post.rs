@@ -7,12 +7,12 @@
 
 use crate::{
     common::{
-        failure::{
-            expect_equal,
-            Failure,
-            Step, //
-        },
         port_gid::PortGid,
+        step_error::{
+            expect_equal,
+            Step,
+            StepError, //
+        },
         task, //
     },
     pair::{
@@ -47,7 +47,7 @@ use rrdma::rdma::{
 
 /// Posts two messages, the second with more scatter/gather entries than the queue pair supports.
 /// Then drains the queue pair. The operation must then have completed.
-pub(crate) fn run(port_gid: &PortGid<'_>) -> Result<(), Failure> {
+pub(crate) fn run(port_gid: &PortGid<'_>) -> Result<(), StepError> {
     let capacity = QpCap {
         sends: 2,
         ..ONE_MESSAGE

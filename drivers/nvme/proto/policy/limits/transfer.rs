@@ -77,7 +77,7 @@ impl InlineLimit {
     const COMMAND_UNITS: u32 = 4;
 
     /// Returns the limit of a target's capsules, and of a device that gathers `max_send_entries`
-    /// segments in a send, of which the command is one.
+    /// segments in a send. The command is one of these segments.
     ///
     /// Data must follow the command directly. If the target requires another offset (ICDOFF),
     /// capsules have no data.

@@ -17,13 +17,13 @@ enum Happens {
 }
 
 /// A controller without a target: each attempt fails after `attempt_ms`.
-struct Outage {
+struct UnreachableCtrl {
     progress: ReconnectProgress,
     now_ms: u32,
     log: Vec<(u32, Happens)>,
 }
 
-impl Outage {
+impl UnreachableCtrl {
     fn new(history: FlapHistory) -> Self {
         Self {
             progress: ReconnectProgress::new(history),
@@ -79,7 +79,7 @@ impl Outage {
 
 #[test]
 fn an_outage_to_its_end() {
-    let mut outage = Outage::new(FlapHistory::default());
+    let mut outage = UnreachableCtrl::new(FlapHistory::default());
     outage.run(&LIMITS, 100, usize::MAX);
     let expected = [
         (250, Happens::Attempt),
@@ -108,7 +108,7 @@ fn without_limits_it_goes_on() {
         fast_io_fail_tmo_ms: None,
         ..LIMITS
     };
-    let mut outage = Outage::new(FlapHistory::default());
+    let mut outage = UnreachableCtrl::new(FlapHistory::default());
     outage.run(&for_ever, 1000, 100);
     assert!(outage.log.iter().all(|(_, what)| *what == Happens::Attempt));
     assert_eq!(outage.progress.attempts(), 100);
@@ -116,7 +116,7 @@ fn without_limits_it_goes_on() {
 
 #[test]
 fn limits_change_meanwhile() {
-    let mut outage = Outage::new(FlapHistory::default());
+    let mut outage = UnreachableCtrl::new(FlapHistory::default());
     outage.run(&LIMITS, 3000, 2);
     // The third pause begins at 6750 ms, after I/O began to fail.
     let step = |progress: &mut ReconnectProgress, limits: &ReconnectLimits| {
@@ -145,16 +145,16 @@ fn limits_change_meanwhile() {
 
 #[test]
 fn a_connection_that_is_lost_soon_goes_on_where_it_was() {
-    let mut outage = Outage::new(FlapHistory::default());
+    let mut outage = UnreachableCtrl::new(FlapHistory::default());
     outage.run(&LIMITS, 100, 3);
     let history = outage.progress.connected(outage.now_ms).record_loss(500);
-    let mut second = Outage::new(history);
+    let mut second = UnreachableCtrl::new(history);
     second.run(&LIMITS, 100, 1);
     // The delay continues to grow; the limits begin anew once.
     assert_eq!(second.log, [(2000, Happens::Attempt)]);
     assert_eq!(second.progress.attempts(), 4);
     let history = second.progress.connected(2100).record_loss(500);
-    let mut third = Outage::new(history);
+    let mut third = UnreachableCtrl::new(history);
     assert_eq!(third.progress.outage_ms(0), 2100);
     third.run(&LIMITS, 100, usize::MAX);
     assert_eq!(third.log.last(), Some(&(17_900, Happens::GiveUp)));

@@ -11,11 +11,11 @@ struct Model {
     results: u32,
 }
 
-type Owner = ScanOwner<(), ()>;
+type TestScanOwner = ScanOwner<(), ()>;
 
-fn steps(owner: &Owner, model: Model) -> Vec<(Owner, Model)> {
+fn steps(owner: &TestScanOwner, model: Model) -> Vec<(TestScanOwner, Model)> {
     let mut next = vec![];
-    let mut step = |change: &dyn Fn(&mut Owner, &mut Model)| {
+    let mut step = |change: &dyn Fn(&mut TestScanOwner, &mut Model)| {
         let (mut owner, mut model) = (owner.clone(), model);
         change(&mut owner, &mut model);
         next.push((owner, model));
@@ -57,18 +57,18 @@ fn steps(owner: &Owner, model: Model) -> Vec<(Owner, Model)> {
 /// Walks all sequences of calls. There is at most one owner, and no work or result is lost.
 #[test]
 fn one_owner_at_a_time() {
-    let mut seen: Vec<(Owner, Model)> = vec![];
-    let mut todo = vec![(Owner::default(), Model::default())];
+    let mut seen: Vec<(TestScanOwner, Model)> = vec![];
+    let mut todo = vec![(TestScanOwner::default(), Model::default())];
     while let Some(state) = todo.pop() {
         if seen.contains(&state) {
             continue;
         }
         let (owner, model) = &state;
         let expected = match owner {
-            Owner::Nobody => (0, 0, 0),
-            Owner::Guard => (1, 0, 0),
-            Owner::Work(()) => (0, 1, 0),
-            Owner::Done(()) => (0, 0, 1),
+            TestScanOwner::Nobody => (0, 0, 0),
+            TestScanOwner::Guard => (1, 0, 0),
+            TestScanOwner::Work(()) => (0, 1, 0),
+            TestScanOwner::Done(()) => (0, 0, 1),
         };
         assert_eq!((model.guards, model.queued, model.results), expected);
         assert_eq!(owner.is_held(), model.guards + model.queued > 0);

@@ -71,7 +71,7 @@ pub(crate) fn connecting() -> Controller {
     }
 }
 
-/// The same controller with namespaces without disks, one of which the kernel does not name.
+/// The same controller with namespaces without disks. The kernel does not name one of them.
 pub(crate) fn rejecting() -> Controller {
     let rejection = |nsid, reason: &str| NsRejection {
         nsid,

@@ -44,7 +44,7 @@ all_kinds_deliver() {
 	done
 }
 
-# The module polls directly, drains, and posts an operation of which the device accepts only a part.
+# The module polls directly, drains, and posts an operation; the device accepts only a part.
 # It also creates completion queues with invalid attributes, which must fail.
 handlers_keep_to_their_context() {
 	local address

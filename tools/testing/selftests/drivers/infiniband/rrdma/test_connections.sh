@@ -163,7 +163,7 @@ client_that_waits_is_killed() {
 	peer_stop late
 }
 
-# refusals ROUNDS: kill a client with 32 requests, one of which waits and 31 are rejected; then kill
+# refusals ROUNDS: kill a client with 32 requests, one that waits and 31 that are rejected; then kill
 # a client before it receives a reply. A disconnect that overtakes its request is lost, so a request
 # may wait until the sample is unloaded.
 refusals() {

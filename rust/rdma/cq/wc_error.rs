@@ -83,14 +83,14 @@ statuses! {
     General = ib_wc_status_IB_WC_GENERAL_ERR,
 }
 
-/// Failure of a work request: its status and the vendor's error code.
+/// Error of a work request: its status and the vendor's error code.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Failure {
+pub struct WcError {
     raw: bindings::ib_wc_status,
     vendor: u32,
 }
 
-impl Failure {
+impl WcError {
     pub(super) fn new(raw: bindings::ib_wc_status, vendor: u32) -> Self {
         Self { raw, vendor }
     }
@@ -118,7 +118,7 @@ impl Failure {
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for WcError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.message())?;
         match self.vendor {
@@ -128,4 +128,4 @@ impl fmt::Display for Failure {
     }
 }
 
-kernel_display!(Failure);
+kernel_display!(WcError);

@@ -30,12 +30,12 @@ const CAUSE: usize = 96;
 /// A failed step with its cause.
 ///
 /// The task logs it as `failed: STEP: CAUSE`.
-pub(crate) struct Failure {
+pub(crate) struct StepError {
     step: &'static str,
     cause: Message<CAUSE>,
 }
 
-impl Failure {
+impl StepError {
     /// Creates the failure of `step`, with a cause such as `fmt!("got {n} bytes, expected {m}")`.
     pub(crate) fn new(step: &'static str, cause: fmt::Arguments<'_>) -> Self {
         Self {
@@ -50,13 +50,13 @@ impl Failure {
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for StepError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.step, self.cause)
     }
 }
 
-impl kernel::fmt::Display for Failure {
+impl kernel::fmt::Display for StepError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
@@ -67,36 +67,36 @@ impl kernel::fmt::Display for Failure {
 /// Used as in `ProtectionDomain::new(device).step("protection domain")?`.
 pub(crate) trait Step<T> {
     /// Converts the error to a failure of `step`.
-    fn step(self, step: &'static str) -> Result<T, Failure>;
+    fn step(self, step: &'static str) -> Result<T, StepError>;
 }
 
 impl<T, E: Explain> Step<T> for Result<T, E> {
-    fn step(self, step: &'static str) -> Result<T, Failure> {
+    fn step(self, step: &'static str) -> Result<T, StepError> {
         self.map_err(|error| error.explain(step))
     }
 }
 
-/// An error that can be the cause of a [`Failure`].
+/// An error that can be the cause of a [`StepError`].
 pub(crate) trait Explain {
     /// Returns the failure of `step` with this cause.
-    fn explain(self, step: &'static str) -> Failure;
+    fn explain(self, step: &'static str) -> StepError;
 }
 
 impl Explain for Error {
-    fn explain(self, step: &'static str) -> Failure {
-        Failure::new(step, fmt!("{self:?}"))
+    fn explain(self, step: &'static str) -> StepError {
+        StepError::new(step, fmt!("{self:?}"))
     }
 }
 
 impl Explain for TryFromIntError {
-    fn explain(self, step: &'static str) -> Failure {
-        Failure::new(step, fmt!("out of range"))
+    fn explain(self, step: &'static str) -> StepError {
+        StepError::new(step, fmt!("out of range"))
     }
 }
 
 impl Explain for AllocError {
-    fn explain(self, step: &'static str) -> Failure {
-        Failure::new(step, fmt!("out of memory"))
+    fn explain(self, step: &'static str) -> StepError {
+        StepError::new(step, fmt!("out of memory"))
     }
 }
 
@@ -105,8 +105,8 @@ macro_rules! explain_by_display {
     ($($error:ty),+) => {
         $(
             impl Explain for $error {
-                fn explain(self, step: &'static str) -> Failure {
-                    Failure::new(step, format_args!("{self}"))
+                fn explain(self, step: &'static str) -> StepError {
+                    StepError::new(step, format_args!("{self}"))
                 }
             }
         )+
@@ -117,13 +117,13 @@ explain_by_display!(cm::Error, tcp::Error, Malformed, TransitionError);
 
 /// An error that returns what the function took.
 impl<T> Explain for (Error, T) {
-    fn explain(self, step: &'static str) -> Failure {
+    fn explain(self, step: &'static str) -> StepError {
         self.0.explain(step)
     }
 }
 
 impl<T> Explain for Unposted<T> {
-    fn explain(self, step: &'static str) -> Failure {
+    fn explain(self, step: &'static str) -> StepError {
         self.error.explain(step)
     }
 }
@@ -133,10 +133,10 @@ pub(crate) fn expect_equal<T: PartialEq + fmt::Debug>(
     step: &'static str,
     got: T,
     expected: T,
-) -> Result<(), Failure> {
+) -> Result<(), StepError> {
     match got == expected {
         true => Ok(()),
-        false => Err(Failure::new(
+        false => Err(StepError::new(
             step,
             format_args!("got {got:?}, expected {expected:?}"),
         )),
@@ -148,10 +148,10 @@ pub(crate) fn expect_error<T>(
     step: &'static str,
     result: Result<T>,
     error: Error,
-) -> Result<(), Failure> {
+) -> Result<(), StepError> {
     match result {
         Err(got) => expect_equal(step, got, error),
-        Ok(_) => Err(Failure::new(step, fmt!("no error, expected {error:?}"))),
+        Ok(_) => Err(StepError::new(step, fmt!("no error, expected {error:?}"))),
     }
 }
 
@@ -160,12 +160,12 @@ pub(crate) fn expect_unposted<T>(
     step: &'static str,
     result: Result<(), Unposted<T>>,
     error: Error,
-) -> Result<Operation<T>, Failure> {
+) -> Result<Operation<T>, StepError> {
     match result {
         Err(unposted) => {
             expect_equal(step, unposted.error, error)?;
             Ok(unposted.operation)
         }
-        Ok(()) => Err(Failure::new(step, fmt!("posted, expected {error:?}"))),
+        Ok(()) => Err(StepError::new(step, fmt!("posted, expected {error:?}"))),
     }
 }
