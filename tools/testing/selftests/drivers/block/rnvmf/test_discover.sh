@@ -330,8 +330,7 @@ a_signal_ends_the_wait_for_a_name() {
 
 ends_with_its_device() {
 	local GUARDED=yes
-	run modprobe -r rnvmf
-	run modprobe rnvmf
+	register_last
 	start_discover
 	device_goes ends_with 'the RDMA device was removed'
 }

@@ -241,6 +241,7 @@ ends_with_its_module() {
 
 goes_on_with_another_device() {
 	local GUARDED=yes
+	register_last
 	EVENTS=0 hostile
 	follow_hostile
 	follows '.*: 0 records, generation 1'

@@ -53,6 +53,15 @@ has_let_go() {
 	[ "$(event_files)" -le 2 ]
 }
 
+# register_last: register rnvmf's ib_client after that of ib_uverbs, for `device_goes`. Clients are
+# removed in reverse order, and before Linux 7.3 ib_uverbs waits for the programs that use the device,
+# such as the target.
+register_last() {
+	run modprobe -r rnvmf
+	run modprobe ib_uverbs
+	run modprobe rnvmf
+}
+
 # device_goes COMMAND...: remove the RDMA device, run COMMAND, which must see the removal, and add
 # the device again. For the last test of a file: nvmet listens on the new device only after a delay.
 #
