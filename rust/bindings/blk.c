@@ -159,3 +159,20 @@ __rrdma_helper bool rrdma_helper_bdev_is_partition(struct block_device *bdev)
 {
 	return bdev_is_partition(bdev);
 }
+
+/* For a disk that is not added: no partition scan before the first one below. */
+__rrdma_helper void rrdma_helper_disk_suppress_part_scan(struct gendisk *disk)
+{
+	set_bit(GD_SUPPRESS_PART_SCAN, &disk->state);
+}
+
+__rrdma_helper int rrdma_helper_disk_scan_partitions(struct gendisk *disk)
+{
+	int ret;
+
+	clear_bit(GD_SUPPRESS_PART_SCAN, &disk->state);
+	mutex_lock(&disk->open_mutex);
+	ret = bdev_disk_changed(disk, false);
+	mutex_unlock(&disk->open_mutex);
+	return ret;
+}

@@ -117,9 +117,10 @@ unsafe impl<T: Operations> Sync for Disk<T> {}
 impl<T: Operations> Disk<T> {
     /// Creates a disk and adds it to the system.
     ///
-    /// Reads the partition table, so [`queue_rq`](Operations::queue_rq) must work before this is
-    /// called. Sleeps; waits for [`unquiesce`](TagSet::unquiesce) while the tag set is quiesced,
-    /// and for requests to other disks on the set. C: `blk_mq_alloc_disk()`, `device_add_disk()`.
+    /// The disk has no partitions before [`scan_partitions`](Self::scan_partitions). Programs may
+    /// open it at once. Sleeps; waits for requests to other disks on the set, and thus for
+    /// [`unquiesce`](TagSet::unquiesce) while the set is quiesced. C: `blk_mq_alloc_disk()`,
+    /// `device_add_disk()`.
     ///
     /// # Errors
     ///
@@ -205,6 +206,21 @@ impl<T: Operations> Disk<T> {
     pub fn capacity(&self) -> u64 {
         // SAFETY: By the type invariants, `disk` is valid, and so is its `part0`.
         unsafe { bindings::bdev_nr_sectors((*self.as_raw()).part0) }
+    }
+
+    /// Reads the partition table, and makes the disk's partitions those of the table.
+    ///
+    /// Sleeps, and waits for I/O to the disk. The removal of the disk waits for this. C:
+    /// `bdev_disk_changed()`.
+    ///
+    /// # Errors
+    ///
+    /// - `EIO` if the partition table cannot be read.
+    /// - `EBUSY` if a partition is in use.
+    /// - `ENXIO` if the disk is [dead](Self::mark_dead).
+    pub fn scan_partitions(&self) -> Result {
+        // SAFETY: By the type invariants, `disk` is valid and was added.
+        to_result(unsafe { bindings::disk_scan_partitions(self.as_raw()) })
     }
 
     /// Sets the capacity, in sectors of 512 bytes, and notifies user space. The disk must not be
@@ -339,6 +355,7 @@ unsafe fn add<T: Operations>(disk: *mut bindings::gendisk, config: &DiskConfig<'
     // device.
     let ret = unsafe {
         DiskFops::attach(fops, disk);
+        bindings::disk_suppress_part_scan(disk);
         bindings::device_add_disk(parent, disk, sysfs::Table::<OfDisk<T>>::groups())
     };
 

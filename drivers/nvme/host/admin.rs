@@ -284,6 +284,14 @@ impl Admin<'_> {
         self.optional_log_page(stage, LogPage::CHANGED_NAMESPACES, what)
     }
 
+    /// Reads the ANA log, which re-arms its event. Its data is not used: statuses tell the state of
+    /// a namespace. Sleeps.
+    pub(crate) fn take_ana_change(&self) -> Result<(), CtrlError> {
+        let (stage, what) = (ErrorStage::Namespaces, "Asymmetric Namespace Access log");
+        self.optional_log_page(stage, LogPage::ANA, what)?;
+        Ok(())
+    }
+
     /// Sends a keep-alive if one is due. Does nothing for a channel, because the controller's
     /// thread sends keep-alives meanwhile. Sleeps.
     pub(crate) fn keep_alive_if_due(&self) -> Result<(), CtrlError> {

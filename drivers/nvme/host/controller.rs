@@ -86,12 +86,16 @@ use kernel::{
     prelude::*,
     str::CString,
     sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
         Arc,
         Mutex, //
     },
     workqueue::Work,
 };
-use nvme_proto::policy::ctrl_state::CtrlState;
+use nvme_proto::policy::{ctrl_state::CtrlState, retry};
 use nvme_rdma_transport::{
     conn_error::ConnError,
     connect::DeviceUser,
@@ -145,6 +149,8 @@ pub(crate) struct Controller {
     /// Options that user space can change at run time.
     #[pin]
     settings: Mutex<Settings>,
+    /// Time for which requests with path errors are retried, in milliseconds.
+    path_retry_ms: Atomic<u32>,
     /// The RDMA device, while the controller has objects on it. Its removal waits for
     /// [`release_device`](Self::release_device). The lock is a leaf.
     #[pin]
@@ -202,6 +208,7 @@ impl Controller {
                 status <- Status::new(trace_id),
                 ctrl_device <- new_mutex!(None, "rnvmf::Controller::ctrl_device"),
                 settings <- new_mutex!(settings, "rnvmf::Controller::settings"),
+                path_retry_ms: Atomic::new(0),
                 rdma_device <- new_mutex!(None, "rnvmf::Controller::rdma_device"),
                 ctrl_stats <- new_mutex!(CtrlStats::new(), "rnvmf::Controller::ctrl_stats"),
                 failed_io <- RateLimit::new(),
@@ -279,9 +286,21 @@ impl Controller {
             let mut settings = self.settings.lock();
             *settings = change(*settings)?;
         }
+        self.update_path_retry();
         self.wake.complete();
         self.notify_change();
         Ok(())
+    }
+
+    /// Sets the time for which requests with path errors are retried, from the settings and the
+    /// last Identify Controller data. May sleep.
+    fn update_path_retry(&self) {
+        let anatt = self.status.with(|status| {
+            let info = status.info.as_ref()?;
+            info.identity.ana_transition_time()
+        });
+        let limit = retry::path_retry_ms(anatt, self.settings().limits().fast_io_fail_tmo_ms);
+        self.path_retry_ms.store(limit, ordering::Relaxed);
     }
 
     /// Returns the channels of the controller's admin queues.

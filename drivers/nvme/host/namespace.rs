@@ -5,6 +5,7 @@
 //! - [`id_registry`]: identifiers of the namespaces that have disks, of all controllers.
 //! - [`set`]: namespaces with their disks, and the observer of changes.
 //! - [`context`]: parameters of scans and disks.
+//! - [`partitions`]: partition scans of disks.
 //! - [`rejections`]: namespaces without a disk, with the reason.
 //! - [`error`]: errors of a scan.
 //! - [`identify`]: Identify data of namespaces, and the limits of their disks.
@@ -18,6 +19,7 @@ mod context;
 mod error;
 mod id_registry;
 mod identify;
+mod partitions;
 mod rejections;
 mod scan;
 mod set;

@@ -35,7 +35,7 @@
 //!
 //! ```
 //! use nvme_proto::format::status::{Code, Status};
-//! use nvme_proto::policy::retry::{Disposition, FailedCommand, RetryPolicy};
+//! use nvme_proto::policy::retry::{Disposition, FailedCommand, PathErrorTime, RetryPolicy};
 //!
 //! let policy = RetryPolicy {
 //!     max_retries: 5,
@@ -45,6 +45,7 @@
 //!     status: Status::from_code(Code::INTERNAL_ERROR),
 //!     retries: 0,
 //!     no_retry: false,
+//!     path: PathErrorTime::default(),
 //! };
 //! assert_eq!(policy.decide(failed), Disposition::Retry { delay_ms: 0 });
 //! failed.retries = 5;

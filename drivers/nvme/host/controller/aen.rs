@@ -107,7 +107,7 @@ fn parse(controller: &Controller, completion: cqe::Completion) -> Option<AsyncEv
     }
     let event = AsyncEvent::from_result(completion.result32());
     match event {
-        AsyncEvent::NamespacesChanged | AsyncEvent::DiscoveryChanged => {}
+        AsyncEvent::NamespacesChanged | AsyncEvent::AnaChanged | AsyncEvent::DiscoveryChanged => {}
         event => controller.log(format_args!("asynchronous event: {event}")),
     }
     Some(event)

@@ -24,7 +24,10 @@ use crate::{
 };
 use kernel::{
     prelude::*,
-    sync::Arc, //
+    sync::{
+        atomic::ordering,
+        Arc, //
+    },
 };
 use nvme_proto::{
     format::{changed_namespaces::ChangedNamespaces, sqe::Command},
@@ -101,6 +104,10 @@ impl DiskController for Controller {
             self.log(format_args!("{what}: reset the controller to apply"));
         }
         Ok(reply)
+    }
+
+    fn path_retry_limit(&self) -> Msecs {
+        Msecs::new(self.path_retry_ms.load(ordering::Relaxed))
     }
 
     fn may_log_failed_io(&self) -> bool {

@@ -158,6 +158,8 @@ fn update(
         controller: controller.clone(),
         parent: controller.parent_device(),
         module: controller.services.module,
+        spawn: &|scan| controller.services.spawn(move || scan.run()),
+        wake: &controller.wake,
     };
     update.run()
 }
@@ -195,6 +197,9 @@ fn find(
         // Each command has a time-out. No overall deadline: nobody waits.
         deadline: Deadline::NEVER,
     };
+    if context.identity.ana_transition_time().is_some() {
+        admin.take_ana_change()?;
+    }
     // Reading the list re-arms the event, so read it before the scan.
     let list = admin.take_changed_namespaces()?;
     // Ignore the list in a scan that nobody requested. Otherwise a target that keeps listing a

@@ -125,7 +125,7 @@ impl Services {
         numbers: Arc<Numbers>,
         events: Arc<dyn EventSink>,
     ) -> Result<Arc<Self>> {
-        // A controller has one scan work at a time. max_active is divided among NUMA nodes, and
+        // A controller has one scan work, and a partition scan for each disk. max_active is divided among NUMA nodes, and
         // work that waits for one target must not delay other controllers: use the maximum.
         let work = OwnedQueue::new(c"rnvmf", WorkKind::MemReclaim, OwnedQueue::MAX_ACTIVE)?;
         Arc::pin_init(
@@ -168,6 +168,19 @@ impl Services {
         if let Some(work) = &*self.work.lock() {
             let _ = work.enqueue(item);
         }
+    }
+
+    /// Runs `work` in a work item. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(crate) fn spawn(&self, work: impl FnOnce() + Send + 'static) -> Result {
+        // The queue exists as long as any controller does.
+        if let Some(queue) = &*self.work.lock() {
+            queue.try_spawn(GFP_KERNEL, work)?;
+        }
+        Ok(())
     }
 
     /// Takes a counted use of `device`; `None` if the device is being removed. May sleep.

@@ -258,6 +258,7 @@ impl<'a> Setup<'a> {
         self.controller
             .status
             .update(|status| status.info = Some(info));
+        self.controller.update_path_retry();
         let fail = |_| CtrlError::kernel(ErrorStage::Queues, ENOMEM, "controller");
         let scan_context = ScanContext {
             tag_set: tag_set.clone(),

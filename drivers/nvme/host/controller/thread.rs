@@ -12,7 +12,10 @@ use super::{
     scan_lock::ScanGuard,
     scan_lock::ScanWork,
     scan_work,
-    serve,
+    serve::{
+        self,
+        KeepAliveQueues, //
+    },
     setup,
     status::ScanRequester,
     Controller,
@@ -54,6 +57,9 @@ use rrdma::{
 
 /// Longest retry delay of a request while its disk is being deleted.
 const RETRY: Msecs = Msecs::from_secs(1);
+
+/// Longest wait for the partition table of one namespace before the controller is live.
+const PARTITIONS: Msecs = Msecs::from_secs(1);
 
 /// Why serving a live controller ends without an error.
 enum LiveExit<'a> {
@@ -162,7 +168,31 @@ impl CtrlThread {
                 Some(done) => ControlFlow::Break(done),
                 None => ControlFlow::Continue(deadline),
             }
-        })?
+        })??;
+        self.await_partitions(queues)
+    }
+
+    /// Waits for the partition scans of the first disks, so that partitions exist when a program
+    /// sees that the controller is live. Does not wait for a namespace that does not respond.
+    fn await_partitions(&self, queues: KeepAliveQueues<'_>) -> Result<(), CtrlError> {
+        let (mut scanning, mut limit) = (None, Deadline::NEVER);
+        serve::serve(&self.ctrl, queues, Deadline::NEVER, || {
+            let first = self.ctrl.namespaces.first_scanning();
+            let Some(nsid) = first.filter(|_| !self.ctrl.is_deleting()) else {
+                return ControlFlow::Break(());
+            };
+            if first != scanning {
+                (scanning, limit) = (first, Deadline::after(PARTITIONS));
+            }
+            if limit.left() == Msecs::new(0) {
+                let limit = limit.span().get();
+                self.ctrl.warn(format_args!(
+                    "namespace {nsid}: partition table not read within {limit} ms: not waiting for it"
+                ));
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(limit)
+        })
     }
 
     /// Serves a connected controller, across reconnects and resets, until it is removed.
@@ -224,7 +254,9 @@ impl CtrlThread {
                 association.map_hctxs();
             }
             let queue = association.admin.queue_pair();
-            let next = aer.poll(&self.ctrl, queue, |event| self.handle_event(event));
+            let next = aer.poll(&self.ctrl, queue, |event| {
+                self.handle_event(association, event);
+            });
             let reset_requested = self.ctrl.status.state() == CtrlState::Resetting;
             let removal_requested = self.ctrl.is_deleting();
             let guard = self.ctrl.scan_lock.try_lock();
@@ -267,10 +299,16 @@ impl CtrlThread {
     }
 
     /// Handles an asynchronous event.
-    fn handle_event(&self, event: AsyncEvent) {
+    fn handle_event(&self, association: &Association, event: AsyncEvent) {
         // Both fail only if the controller is not live, and it needs neither then.
         let _ = match event {
             AsyncEvent::NamespacesChanged => {
+                let requested = self.ctrl.request_scan_for(ScanRequester::Target);
+                requested.map(|_| ())
+            }
+            // Requests that wait after path errors may succeed now, and so may partition scans.
+            AsyncEvent::AnaChanged => {
+                association.tag_set.kick_requeued();
                 let requested = self.ctrl.request_scan_for(ScanRequester::Target);
                 requested.map(|_| ())
             }

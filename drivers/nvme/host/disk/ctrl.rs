@@ -33,6 +33,9 @@ pub(crate) trait DiskController: Send + Sync {
         limit: Msecs,
     ) -> Result<Reply, CommandError>;
 
+    /// Returns the time for which requests with path errors are retried. Any context.
+    fn path_retry_limit(&self) -> Msecs;
+
     /// Whether one more failed request may be logged. Any context but NMI.
     fn may_log_failed_io(&self) -> bool;
 }

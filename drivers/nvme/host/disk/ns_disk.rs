@@ -100,6 +100,19 @@ impl NsDisk {
         bytes.wrapping_shr(self.block_shift.bytes.into())
     }
 
+    /// Logs the first path error of a request, which is retried for `limit_ms` milliseconds. Logs
+    /// nothing above the rate limit.
+    #[cold]
+    pub(super) fn log_path_error(&self, status: Status, limit_ms: u32) {
+        if self.controller.may_log_failed_io() {
+            let name = &self.name;
+            pr_warn!(
+                "{name}: {}\n",
+                format_args!("{status}: retrying for up to {limit_ms} ms")
+            );
+        }
+    }
+
     /// Logs a failed request with its NVMe status, which the block layer's own line does not have.
     /// Logs nothing for a quiet request, or above the rate limit.
     #[cold]

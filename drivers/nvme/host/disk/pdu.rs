@@ -2,9 +2,17 @@
 
 //! The private data of a request.
 
-use nvme_proto::format::{cqe::Completion, sqe::Command};
+use nvme_proto::{
+    format::{
+        cqe::Completion,
+        sqe::Command, //
+    },
+    policy::retry::PathErrorTime,
+};
 use rrdma::sync::{
     Claim,
+    Deadline,
+    Msecs,
     RelaxedBool,
     SingleWriterCounter, //
 };
@@ -15,26 +23,54 @@ pub(super) const MAX_RETRIES: u8 = 5;
 
 /// The private data of a request.
 pub(crate) struct RequestPdu {
-    /// Changed by the owner of the request only.
+    /// The number of retries, and [`PATH_ERROR`](Self::PATH_ERROR). Changed by the owner of the
+    /// request only. One counter, so that one store resets both.
     retries: SingleWriterCounter,
+    /// When path errors are no longer retried; valid with [`PATH_ERROR`](Self::PATH_ERROR). Only
+    /// the owner of the request accesses it, so every claim succeeds.
+    path_deadline: Claim<Deadline>,
     /// Set on time-out; if the request still completes, the tag's next request loses one retry.
     timed_out: RelaxedBool,
     pub(super) passthru: PassthruCmd,
 }
 
 impl RequestPdu {
+    /// Flag in `retries`: the request has had a path error.
+    const PATH_ERROR: u64 = 1 << 32;
+
     pub(super) fn new() -> Self {
         Self {
             retries: SingleWriterCounter::new(),
+            path_deadline: Claim::new(Deadline::NEVER),
             timed_out: RelaxedBool::new(false),
             passthru: PassthruCmd::new(),
         }
     }
 
-    /// Returns how often the request was sent before.
+    /// Returns the number of retries.
     #[inline]
     pub(super) fn retries(&self) -> u64 {
-        self.retries.get()
+        self.retries.get() & !Self::PATH_ERROR
+    }
+
+    /// Returns the time of the request's path errors. `limit` is the time for which they are
+    /// retried, if this is the first one.
+    pub(super) fn path_error_time(&self, limit: Msecs) -> PathErrorTime {
+        let mut deadline = self.path_deadline.try_claim();
+        if self.retries.get() & Self::PATH_ERROR == 0 {
+            self.retries.add(Self::PATH_ERROR);
+            if let Some(deadline) = &mut deadline {
+                **deadline = Deadline::after(limit);
+            }
+        }
+        let (span, left) = match deadline {
+            Some(deadline) => (deadline.span(), deadline.left()),
+            None => (limit, limit),
+        };
+        PathErrorTime {
+            since_ms: span.get().saturating_sub(left.get()),
+            limit_ms: span.get(),
+        }
     }
 
     /// Whether the request may be retried once more.
@@ -47,7 +83,7 @@ impl RequestPdu {
         self.retries.add(1);
     }
 
-    /// Clears the retries, when the request ends.
+    /// Clears the retries and path errors, when the request ends.
     #[inline]
     pub(super) fn reset(&self) {
         self.retries.set(0);

@@ -24,6 +24,7 @@ use nvme_proto::{
         retry::{
             Disposition,
             FailedCommand,
+            PathErrorTime,
             RetryPolicy, //
         },
     },
@@ -138,10 +139,18 @@ fn end_or_retry(
         delays: queue.retry_delays,
     };
     let retries = u8::try_from(request.data().retries()).unwrap_or(u8::MAX);
+    let path = match status.code().is_path_related() {
+        true => {
+            let limit = request.disk_data().controller.path_retry_limit();
+            request.data().path_error_time(limit)
+        }
+        false => PathErrorTime::default(),
+    };
     let ended = FailedCommand {
         status,
         retries,
         no_retry: request.no_retry() || request.is_disk_dying(),
+        path,
     };
     match policy.decide(ended) {
         Disposition::Complete => {
@@ -152,6 +161,13 @@ fn end_or_retry(
             request.data().count_retry();
             stats.retried();
             request.requeue((delay_ms != 0).then(|| Msecs::new(delay_ms)));
+        }
+        Disposition::RetryPath { delay_ms } => {
+            if path.since_ms == 0 {
+                request.disk_data().log_path_error(status, path.limit_ms);
+            }
+            stats.retried();
+            request.requeue(Some(Msecs::new(delay_ms)));
         }
     }
 }

@@ -11,6 +11,7 @@ use super::{
         IdOwner,
         IdReservation, //
     },
+    partitions::Partitions,
 };
 use crate::{
     disk::Io,
@@ -86,7 +87,10 @@ pub(crate) trait NsObserver {
 /// A namespace with its disk.
 pub(crate) struct Namespace {
     pub(super) limits: BlockLimits,
-    /// Other references exist only while the set is locked or disks cannot be removed.
+    /// Dropped before the disk, because a scan has a reference to it.
+    pub(super) partitions: Partitions,
+    /// Other references exist only while the set is locked, disks cannot be removed, or partitions
+    /// are scanned.
     pub(super) disk: Arc<Disk<Io>>,
     /// Dropped after the disk, because only then may another disk have the identifiers.
     pub(super) _ids: IdReservation,
@@ -238,6 +242,14 @@ impl NamespaceSet {
     /// Returns the number of disks. Sleeps, but not for I/O.
     pub(crate) fn count(&self) -> u32 {
         self.with_disks(|disks| u32::try_from(disks.len()).unwrap_or(u32::MAX))
+    }
+
+    /// Returns the first namespace whose partitions are being scanned. Sleeps, but not for I/O.
+    pub(crate) fn first_scanning(&self) -> Option<u32> {
+        self.with_disks(|disks| {
+            let mut scanning = disks.iter().filter(|disk| disk.partitions.is_scanning());
+            scanning.next().map(Namespace::nsid)
+        })
     }
 
     /// Returns references to the disks. The caller keeps disks from being removed while it holds

@@ -8,6 +8,10 @@ use super::{
         ScanError, //
     },
     identify::ScannedNs,
+    partitions::{
+        PartitionScan,
+        Partitions, //
+    },
     scan::ScanResult,
     set::{
         Namespace,
@@ -43,7 +47,10 @@ use rrdma::{
         DiskConfig,
         Limits, //
     },
-    sync::RelaxedBool,
+    sync::{
+        RelaxedBool,
+        TimedCompletion, //
+    },
     sysfs,
 };
 
@@ -61,6 +68,10 @@ pub(crate) struct DiskUpdate<'a> {
     pub(crate) parent: Option<Arc<sysfs::Device>>,
     /// Stays loaded while a new disk is open.
     pub(crate) module: &'static ThisModule,
+    /// Runs a partition scan in a work item.
+    pub(crate) spawn: &'a dyn Fn(PartitionScan) -> Result,
+    /// Completed when a partition scan ends.
+    pub(crate) wake: &'a Arc<TimedCompletion>,
 }
 
 impl DiskUpdate<'_> {
@@ -77,8 +88,9 @@ impl DiskUpdate<'_> {
         let resized = self.for_each(Self::update_capacity);
         let changed = self.for_each(Self::update_limits);
         let made = self.for_each(Self::make_disk);
+        let scanned = self.for_each(Self::scan_partitions);
         // The last step knows best whether a later scan was applied, so its error comes first.
-        made.and(changed).and(resized).and(gone)
+        scanned.and(made).and(changed).and(resized).and(gone)
     }
 
     /// Runs a step for each usable namespace. After a failure, goes on and returns the first
@@ -164,7 +176,19 @@ impl DiskUpdate<'_> {
         Ok(())
     }
 
-    /// Creates the disk of a namespace that has none. The kernel scans the disk for partitions.
+    /// Begins to scan the partitions of a disk whose partition table was not read yet.
+    fn scan_partitions(&self, scanned: &ScannedNs) -> Result<(), ScanError> {
+        let scan = self.set.with(|table| {
+            let disk = table.get(scanned.wwid.nsid)?;
+            disk.partitions.begin(&disk.disk, self.wake)
+        });
+        match scan {
+            Some(scan) => (self.spawn)(scan).map_err(|error| disk_error(error).into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Creates the disk of a namespace that has none.
     fn make_disk(&self, scanned: &ScannedNs) -> Result<(), ScanError> {
         let nsid = scanned.wwid.nsid;
         // There may be many disks to create, and removal of the controller waits for this work.
@@ -188,6 +212,7 @@ impl DiskUpdate<'_> {
         let made = self.new_disk(scanned, &pending).and_then(|disk| {
             Ok(Namespace {
                 limits: scanned.limits,
+                partitions: Partitions::new()?,
                 disk: Arc::new(disk, GFP_KERNEL)?,
                 _ids: ids,
             })

@@ -13,6 +13,7 @@ pub struct AsyncEventConfig(u32);
 
 impl AsyncEventConfig {
     const NAMESPACE_ATTRIBUTES: u32 = 1 << 8;
+    const ANA_CHANGE: u32 = 1 << 11;
     const DISCOVERY_LOG: u32 = 1 << 31;
 
     /// Returns the events that the host handles and the controller supports; `None` if there are
@@ -22,7 +23,7 @@ impl AsyncEventConfig {
     /// Firmware activation notices are not enabled: the host waits for commands that the controller
     /// delays during activation, as for any other.
     pub const fn for_io(oaes: u32) -> Option<Self> {
-        Self::among(oaes, Self::NAMESPACE_ATTRIBUTES)
+        Self::among(oaes, Self::NAMESPACE_ATTRIBUTES | Self::ANA_CHANGE)
     }
 
     /// Returns the event of a discovery controller, a change of its log; `None` if it is not
@@ -50,6 +51,8 @@ impl AsyncEventConfig {
 pub enum AsyncEvent {
     /// Namespaces were attached, detached or changed.
     NamespacesChanged,
+    /// The ANA state of namespaces changed.
+    AnaChanged,
     /// The discovery log changed and must be read again.
     DiscoveryChanged,
     /// Persistent internal error: only a reset clears it.
@@ -73,6 +76,7 @@ impl AsyncEvent {
         match (kind, information) {
             (0, 0x03) => Self::PersistentError,
             (2, 0x00) => Self::NamespacesChanged,
+            (2, 0x03) => Self::AnaChanged,
             (2, 0xf0) => Self::DiscoveryChanged,
             _ => Self::Other {
                 kind,
@@ -87,6 +91,7 @@ impl fmt::Display for AsyncEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kind, information, log_page) = match *self {
             Self::NamespacesChanged => return f.write_str("namespaces changed"),
+            Self::AnaChanged => return f.write_str("asymmetric namespace access changed"),
             Self::DiscoveryChanged => return f.write_str("discovery log changed"),
             Self::PersistentError => return f.write_str("persistent internal error"),
             Self::Other {

@@ -2,7 +2,8 @@
 
 //! Block layer status of a command.
 //!
-//! The mapping is that of the C host (`nvme_error_status()`).
+//! The mapping is that of the C host (`nvme_error_status()`), but for path errors. The C host has
+//! another path for most of them.
 
 use crate::format::status::{Code, Status};
 
@@ -57,9 +58,9 @@ impl BlockStatus {
             | Code::REFERENCE_TAG_CHECK_ERROR
             | Code::INVALID_PROTECTION_INFORMATION => Self::Protection,
             Code::RESERVATION_CONFLICT => Self::ReservationConflict,
-            Code::HOST_PATH_ERROR => Self::Transport,
             Code::ZONE_TOO_MANY_ACTIVE => Self::ZoneActiveResource,
             Code::ZONE_TOO_MANY_OPEN => Self::ZoneOpenResource,
+            code if code.is_path_related() => Self::Transport,
             _ => Self::Io,
         }
     }
@@ -69,7 +70,7 @@ impl BlockStatus {
 mod tests {
     use super::*;
 
-    /// `nvme_error_status()` by number; every other code is `Io`.
+    /// `nvme_error_status()` by number; path errors are `Transport`, and every other code is `Io`.
     const NOT_IO: &[(u16, BlockStatus)] = &[
         (0x000, BlockStatus::Ok),
         (0x001, BlockStatus::NotSupported),
@@ -93,7 +94,6 @@ mod tests {
         (0x285, BlockStatus::Medium),
         (0x286, BlockStatus::Medium),
         (0x287, BlockStatus::Medium),
-        (0x370, BlockStatus::Transport),
     ];
 
     #[test]
@@ -103,7 +103,13 @@ mod tests {
             let expected = NOT_IO
                 .iter()
                 .find(|(code, _)| *code == status.get() & 0x7ff)
-                .map_or(BlockStatus::Io, |(_, class)| *class);
+                .map_or_else(
+                    || match status.get() & 0x700 {
+                        0x300 => BlockStatus::Transport,
+                        _ => BlockStatus::Io,
+                    },
+                    |(_, class)| *class,
+                );
             assert_eq!(BlockStatus::of(status), expected, "{status:?}");
         }
     }

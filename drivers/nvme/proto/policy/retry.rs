@@ -2,7 +2,8 @@
 
 //! Whether to retry a failed command.
 //!
-//! The decisions are those of the C host (`nvme_decide_disposition()`), with a limit on delays.
+//! The decisions are those of the C host (`nvme_decide_disposition()`), with limits on delays and
+//! on the time for which path errors are retried.
 
 use crate::format::status::{Code, Status};
 
@@ -16,6 +17,33 @@ pub enum Disposition {
         /// Delay in milliseconds: what the target requests, within limits.
         delay_ms: u32,
     },
+    /// Send the command again after a path error. This does not count as a retry.
+    RetryPath {
+        /// Delay in milliseconds; not 0.
+        delay_ms: u32,
+    },
+}
+
+/// How long path errors of a command have lasted, and may last.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PathErrorTime {
+    /// Time since the first path error of the command, in milliseconds; 0 for the first.
+    pub since_ms: u32,
+    /// Time for which the command is retried: see [`path_retry_ms`].
+    pub limit_ms: u32,
+}
+
+/// Returns the time for which a command with path errors is retried, in milliseconds.
+///
+/// `ana_transition_time` is
+/// [that of the controller](crate::format::identify::Controller::ana_transition_time);
+/// `fast_io_fail_ms` is the `fast_io_fail_tmo` of the administrator.
+pub fn path_retry_ms(ana_transition_time: Option<u8>, fast_io_fail_ms: Option<u32>) -> u32 {
+    /// The time without ANA: ANATT of the Linux target.
+    const DEFAULT_S: u8 = 10;
+    let seconds = ana_transition_time.unwrap_or(DEFAULT_S).max(1);
+    let limit = u32::from(seconds).saturating_mul(1000);
+    fast_io_fail_ms.map_or(limit, |fail| fail.min(limit))
 }
 
 /// A command that ended.
@@ -27,6 +55,8 @@ pub struct FailedCommand {
     pub retries: u8,
     /// The submitter wants no retry.
     pub no_retry: bool,
+    /// The time of its path errors.
+    pub path: PathErrorTime,
 }
 
 /// Limits of retries.
@@ -45,6 +75,10 @@ impl RetryPolicy {
     /// changed before it ends.
     const LONGEST_DELAY_MS: u32 = 10_000;
 
+    /// Shortest and longest delay after a path error. Between them the delay is the time since the
+    /// first error, so that delays double.
+    const PATH_DELAY_MS: [u32; 2] = [100, 1000];
+
     /// Decides what to do with a command that ended.
     ///
     /// A command that requires authentication completes: the host does not support that.
@@ -52,12 +86,31 @@ impl RetryPolicy {
         let status = ended.status;
         let final_status = status.is_success()
             || status.do_not_retry()
-            || status.code() == Code::AUTHENTICATION_REQUIRED;
-        if final_status || ended.no_retry || ended.retries >= self.max_retries {
+            || matches!(
+                status.code(),
+                Code::AUTHENTICATION_REQUIRED | Code::ANA_PERSISTENT_LOSS
+            );
+        if final_status || ended.no_retry {
+            return Disposition::Complete;
+        }
+        if status.code().is_path_related() {
+            return Self::decide_path(ended.path);
+        }
+        if ended.retries >= self.max_retries {
             return Disposition::Complete;
         }
         Disposition::Retry {
             delay_ms: self.delay_ms(status),
+        }
+    }
+
+    fn decide_path(path: PathErrorTime) -> Disposition {
+        let [shortest, longest] = Self::PATH_DELAY_MS;
+        match path.limit_ms.saturating_sub(path.since_ms) {
+            0 => Disposition::Complete,
+            left => Disposition::RetryPath {
+                delay_ms: path.since_ms.clamp(shortest, longest).min(left),
+            },
         }
     }
 
@@ -83,6 +136,11 @@ mod tests {
         delays: [1, 20, u16::MAX],
     };
     const RETRY_AT_ONCE: Disposition = Disposition::Retry { delay_ms: 0 };
+    const RETRY_PATH: Disposition = Disposition::RetryPath { delay_ms: 100 };
+    const FIRST: PathErrorTime = PathErrorTime {
+        since_ms: 0,
+        limit_ms: 10_000,
+    };
 
     fn status(field: u16) -> Status {
         Status::from_wire(field << 1)
@@ -99,7 +157,11 @@ mod tests {
             ("unwanted", 0x0006, 0, false, Disposition::Complete),
             ("do not retry", 0x4006, 0, true, Disposition::Complete),
             ("authentication", 0x0191, 0, true, Disposition::Complete),
-            ("path error", 0x0370, 0, true, RETRY_AT_ONCE),
+            ("path error", 0x0370, 5, true, RETRY_PATH),
+            ("ANA transition", 0x0303, 255, true, RETRY_PATH),
+            ("ANA inaccessible", 0x0302, 0, true, RETRY_PATH),
+            ("ANA change", 0x0303, 0, false, Disposition::Complete),
+            ("ANA persistent loss", 0x0301, 0, true, Disposition::Complete),
             (
                 "first delay",
                 0x0821,
@@ -127,6 +189,7 @@ mod tests {
                 status: status(field),
                 retries,
                 no_retry: !may_retry,
+                path: FIRST,
             };
             assert_eq!(POLICY.decide(ended), expected, "{name}");
         }
@@ -139,8 +202,43 @@ mod tests {
                 status: status(field),
                 retries: POLICY.max_retries,
                 no_retry: false,
+                path: PathErrorTime {
+                    since_ms: 10_000,
+                    limit_ms: 10_000,
+                },
             };
             assert_eq!(POLICY.decide(ended), Disposition::Complete);
         }
+    }
+
+    #[test]
+    fn path_delays_double_up_to_a_second_and_end_at_the_limit() {
+        let (mut since_ms, mut delays) = (0, [0; 8]);
+        for delay in &mut delays {
+            let ended = FailedCommand {
+                status: status(0x0303),
+                retries: 0,
+                no_retry: false,
+                path: PathErrorTime {
+                    since_ms,
+                    limit_ms: 4_000,
+                },
+            };
+            if let Disposition::RetryPath { delay_ms } = POLICY.decide(ended) {
+                *delay = delay_ms;
+                since_ms += delay_ms;
+            }
+        }
+        assert_eq!(delays, [100, 100, 200, 400, 800, 1000, 1000, 400]);
+        assert_eq!(since_ms, 4_000);
+    }
+
+    #[test]
+    fn time_for_path_errors() {
+        assert_eq!(path_retry_ms(None, None), 10_000);
+        assert_eq!(path_retry_ms(Some(30), None), 30_000);
+        assert_eq!(path_retry_ms(Some(u8::MAX), Some(u32::MAX)), 255_000);
+        assert_eq!(path_retry_ms(Some(30), Some(5_000)), 5_000);
+        assert_eq!(path_retry_ms(Some(30), Some(0)), 0);
     }
 }

@@ -14,6 +14,7 @@ fn events_have_words() {
             "health: temperature beyond a threshold (log page 0x02)",
         ),
         (0x0003_0102, "firmware activation starting (log page 0x03)"),
+        (0x000c_0302, "asymmetric namespace access changed"),
         (0x0070_f002, "discovery log changed"),
         (0x0070_f102, "event 0xf1 of type 2 (log page 0x70)"),
     ];
@@ -25,8 +26,9 @@ fn events_have_words() {
 #[test]
 fn only_supported_events_are_asked_for() {
     assert_eq!(AsyncEventConfig::for_io(0), None);
-    assert_eq!(AsyncEventConfig::for_io(!0x100), None);
-    assert_eq!(AsyncEventConfig::for_io(0x8000_0900).unwrap().bits(), 0x100);
+    assert_eq!(AsyncEventConfig::for_io(!0x900), None);
+    assert_eq!(AsyncEventConfig::for_io(0x8000_0900).unwrap().bits(), 0x900);
+    assert_eq!(AsyncEventConfig::for_io(0x100).unwrap().bits(), 0x100);
     assert_eq!(AsyncEventConfig::for_discovery(!0x8000_0000), None);
     let events = AsyncEventConfig::for_discovery(0x8000_0900).unwrap();
     assert_eq!(events.bits(), 0x8000_0000);
@@ -46,6 +48,7 @@ fn results() {
         ),
         (0x0001_0300, AsyncEvent::PersistentError),
         (0xff04_00fa, AsyncEvent::NamespacesChanged),
+        (0x000c_0302, AsyncEvent::AnaChanged),
         (0x0070_f002, AsyncEvent::DiscoveryChanged),
         (
             0x0070_f001,

@@ -21,6 +21,8 @@ pub struct Controller {
     pub model: Text<40>,
     /// Firmware revision (FR).
     pub firmware: Text<8>,
+    /// Multi-path I/O and namespace sharing (CMIC): see [`Self::ana_transition_time`].
+    pub multipath: u8,
     /// Largest transfer (MDTS), as a power of two of the smallest memory page; 0 for no limit.
     pub max_transfer_shift: u8,
     /// Controller identifier (CNTLID).
@@ -40,6 +42,8 @@ pub struct Controller {
     pub retry_delays: [u16; 3],
     /// Log page attributes (LPA): see [`Self::has_effects_log`].
     pub log_pages: u8,
+    /// ANA Transition Time (ANATT), in seconds: see [`Self::ana_transition_time`].
+    pub anatt: u8,
     /// Granularity of the keep alive timer (KAS), in units of 100 ms; 0 if there is no timer.
     pub keep_alive_granularity: u16,
     /// Largest number of outstanding commands of a queue (MAXCMD); 0 if not reported.
@@ -122,6 +126,7 @@ impl Controller {
             serial: Text::new(fields.bytes::<4, 20>()),
             model: Text::new(fields.bytes::<24, 40>()),
             firmware: Text::new(fields.bytes::<64, 8>()),
+            multipath: fields.u8::<76>(),
             max_transfer_shift: fields.u8::<77>(),
             controller_id: fields.u16::<78>(),
             version: Version(fields.u32::<80>()),
@@ -135,6 +140,7 @@ impl Controller {
                 fields.u16::<132>(),
             ],
             log_pages: fields.u8::<261>(),
+            anatt: fields.u8::<342>(),
             keep_alive_granularity: fields.u16::<320>(),
             max_commands: fields.u16::<514>(),
             optional_commands: fields.u16::<520>(),
@@ -151,6 +157,16 @@ impl Controller {
     /// most 60 s.
     pub fn shutdown_timeout_ms(&self) -> u32 {
         (self.shutdown_time_us / 1000).clamp(5_000, 60_000)
+    }
+
+    /// Returns the longest time that a change of an ANA state takes, in seconds; `None` if the
+    /// controller does not report asymmetric namespace access (CMIC, ANATT).
+    pub const fn ana_transition_time(&self) -> Option<u8> {
+        if self.multipath & (1 << 3) != 0 {
+            Some(self.anatt)
+        } else {
+            None
+        }
     }
 
     /// Returns which commands restart the keep alive timer (CTRATT.TBKAS).

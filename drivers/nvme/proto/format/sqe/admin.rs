@@ -111,6 +111,9 @@ impl LogPage {
     /// Commands Supported and Effects: see [`crate::format::effects_log`].
     pub const EFFECTS: Self = Self::of_4096_bytes(0x05);
 
+    /// Asymmetric Namespace Access: its first 4096 bytes.
+    pub const ANA: Self = Self::of_4096_bytes(0x0c);
+
     const DWORD: u64 = 4;
 
     /// Returns `len` bytes at `offset` of the discovery log: see [`crate::format::discovery`].

@@ -28,6 +28,12 @@ impl Code {
         (self.0 >> 8) as u8 & 7
     }
 
+    /// Returns whether the code is about the path between host and namespace (SCT 3h).
+    #[inline]
+    pub const fn is_path_related(self) -> bool {
+        self.status_type() == 3
+    }
+
     /// Returns the status code.
     #[inline]
     pub const fn status_code(self) -> u8 {
