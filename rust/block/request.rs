@@ -402,6 +402,14 @@ impl<T: Operations> Request<T> {
         }
     }
 
+    /// Gives the request back, to be passed to [`queue_rq`](Operations::queue_rq) again after
+    /// [`TagSet::kick_requeued`](super::TagSet::kick_requeued), or together with another requeued
+    /// request of the disk. Any context. C: `blk_mq_requeue_request()`.
+    pub fn hold(self) {
+        // SAFETY: By the invariants, the request is valid and owned. C owns it from here on.
+        unsafe { bindings::blk_mq_requeue_request(self.into_raw(), false) };
+    }
+
     /// Refuses the request; [`queue_rq`](Operations::queue_rq) returns the result as its error.
     #[inline]
     pub fn refuse(self, status: Status) -> Refused<T> {

@@ -351,7 +351,8 @@ impl<T: Operations> TagSet<T> {
         }
     }
 
-    /// Sends delayed [requeued](super::Request::requeue) requests now. Any context. C:
+    /// Sends [held](super::Request::hold) and delayed [requeued](super::Request::requeue) requests
+    /// now. Any context. C:
     /// `blk_mq_kick_requeue_list()`.
     pub fn kick_requeued(&self) {
         // SAFETY: By the type invariants, `inner` is valid.

@@ -118,6 +118,7 @@ use rrdma::{
     sync::{
         Deadline,
         Msecs,
+        RelaxedBool,
         TimedCompletion, //
     },
     sysfs, //
@@ -149,6 +150,8 @@ pub(crate) struct Controller {
     /// Options that user space can change at run time.
     #[pin]
     settings: Mutex<Settings>,
+    /// Requests without a connection are held for the next one; otherwise they fail.
+    holds_io: RelaxedBool,
     /// Time for which requests with path errors are retried, in milliseconds.
     path_retry_ms: Atomic<u32>,
     /// The RDMA device, while the controller has objects on it. Its removal waits for
@@ -208,6 +211,7 @@ impl Controller {
                 status <- Status::new(trace_id),
                 ctrl_device <- new_mutex!(None, "rnvmf::Controller::ctrl_device"),
                 settings <- new_mutex!(settings, "rnvmf::Controller::settings"),
+                holds_io: RelaxedBool::new(false),
                 path_retry_ms: Atomic::new(0),
                 rdma_device <- new_mutex!(None, "rnvmf::Controller::rdma_device"),
                 ctrl_stats <- new_mutex!(CtrlStats::new(), "rnvmf::Controller::ctrl_stats"),

@@ -141,7 +141,7 @@ impl Association {
         disk::hctx_counts(self.split)
     }
 
-    /// Tears down all queues; requests in flight end as `fate` says. Sleeps.
+    /// Tears down all queues. Requests in flight end as `fate` says, and so do later ones. Sleeps.
     ///
     /// The order is that of [`nvme_rdma_transport::queue`]: unpublish the queues, drain the queue
     /// pairs, end the requests, free everything.
@@ -163,6 +163,7 @@ impl Association {
     }
 
     fn end_io(&self, controller: &Controller, fate: InflightPolicy) {
+        controller.holds_io.set(fate == InflightPolicy::Retry);
         for map_hctxs in self.tag_set.data() {
             drop(map_hctxs.queue.take());
         }

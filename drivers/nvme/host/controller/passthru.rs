@@ -106,6 +106,10 @@ impl DiskController for Controller {
         Ok(reply)
     }
 
+    fn holds_io(&self) -> bool {
+        self.holds_io.get()
+    }
+
     fn path_retry_limit(&self) -> Msecs {
         Msecs::new(self.path_retry_ms.load(ordering::Relaxed))
     }

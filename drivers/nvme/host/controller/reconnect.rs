@@ -2,10 +2,9 @@
 
 //! Reconnecting after a lost connection or a reset.
 //!
-//! Meanwhile the tag set is quiesced, so the block layer holds new requests. Requests that were in
-//! flight are requeued and held as well. The tag set is unquiesced once new queues are connected.
-//! It is also unquiesced when `fast_io_fail_tmo` expires, or when reconnecting ends without a
-//! connection. Requests then fail, because the hardware queues have no queue pair.
+//! Meanwhile the hardware queues have no queue pair. Requests are held: those that were in flight,
+//! and new ones. They are sent once new queues are connected. They fail when `fast_io_fail_tmo`
+//! expires, or when reconnecting ends without a connection. Failfast requests fail at once.
 
 use super::{
     association::{
@@ -44,7 +43,7 @@ use nvme_proto::{
             ReconnectAction, //
         },
         reconnect_progress::{
-            HeldIo,
+            IoState,
             ReconnectProgress, //
         },
     },
@@ -89,7 +88,6 @@ impl<'a> Reconnect<'a> {
         }
         controller.warn(format_args!("{}", failure.message()));
         let earlier = association.earlier_losses();
-        before.tag_set.quiesce();
         association.tear_down(controller, InflightPolicy::Retry);
         let again = Self::new(controller, before, earlier).run(failure);
         Self::resume(controller, before, again)
@@ -106,7 +104,6 @@ impl<'a> Reconnect<'a> {
         controller.log(format_args!("resetting controller"));
         // `Controller::request_reset` sent the netlink event.
         controller.queue_uevent(CtrlState::Resetting);
-        before.tag_set.quiesce();
         association.disable(controller);
         controller.reset_connection();
         controller.enter(CtrlState::Connecting, None);
@@ -129,7 +126,7 @@ impl<'a> Reconnect<'a> {
         Self::resume(controller, before, again)
     }
 
-    /// Unquiesces the tag set: I/O reaches the new connection, or fails.
+    /// Sends held I/O on the new connection, or fails it.
     fn resume(
         controller: &Controller,
         before: &ScanContext,
@@ -138,7 +135,7 @@ impl<'a> Reconnect<'a> {
         if let Ok(again) = &again {
             again.association.publish(controller);
         }
-        before.tag_set.unquiesce();
+        set_io(controller, before, IoState::Failing);
         controller.status.update(|status| status.reconnect = None);
         match again {
             Ok(again) => return Some(again),
@@ -159,7 +156,7 @@ impl<'a> Reconnect<'a> {
         let association = setup::reconnect(controller, before, deadline)?;
         let admin = controller.admin(&association.admin, deadline);
         // Only mark disks here. Scan work applies the other changes later: they wait for I/O, which
-        // is quiesced now. A disk whose namespace cannot be identified fails the attempt: the
+        // is held now. A disk whose namespace cannot be identified fails the attempt: the
         // namespace may be another one by now, and I/O must not reach it before this is known.
         let context = &association.scan_context;
         let changed = ChangedNamespaces::default();
@@ -184,7 +181,7 @@ impl<'a> Reconnect<'a> {
         });
     }
 
-    /// Begins to reconnect, with I/O quiesced.
+    /// Begins to reconnect, with I/O held.
     ///
     /// Attempts and time of `history` count as well: they are those of an unstable connection (see
     /// [`FlapHistory`]). It includes the current loss.
@@ -254,7 +251,15 @@ impl<'a> Reconnect<'a> {
             };
             let step = self.status.progress.step(&limits, pause);
             if let Some(io) = step.io {
-                self.set_io(io);
+                match io {
+                    IoState::Held => self
+                        .controller
+                        .log(format_args!("fast_io_fail_tmo raised: holding I/O again")),
+                    IoState::Failing => self
+                        .controller
+                        .warn(format_args!("fast_io_fail_tmo expired: failing I/O")),
+                }
+                set_io(self.controller, self.before, io);
             }
             match step.action {
                 ReconnectAction::GiveUp => return None,
@@ -271,21 +276,6 @@ impl<'a> Reconnect<'a> {
         }
     }
 
-    /// Quiesces I/O, or unquiesces it to fail.
-    fn set_io(&self, io: HeldIo) {
-        let (tag_set, controller) = (&self.before.tag_set, self.controller);
-        match io {
-            HeldIo::Quiesced => {
-                tag_set.quiesce();
-                controller.log(format_args!("fast_io_fail_tmo raised: queueing I/O again"));
-            }
-            HeldIo::Failing => {
-                tag_set.unquiesce();
-                controller.warn(format_args!("fast_io_fail_tmo expired: failing I/O"));
-            }
-        }
-    }
-
     /// Updates the progress in the status; `next` is the time of the next attempt.
     fn show(&self, next: Option<Deadline>) {
         let now = ReconnectStatus {
@@ -295,5 +285,18 @@ impl<'a> Reconnect<'a> {
         self.controller
             .status
             .update(|status| status.reconnect = Some(now));
+    }
+}
+
+/// Holds requests from now on, or lets all held ones fail, or reach the queues that are published.
+/// Sleeps, but not for I/O.
+fn set_io(controller: &Controller, before: &ScanContext, io: IoState) {
+    controller.holds_io.set(io == IoState::Held);
+    if io == IoState::Failing {
+        let tag_set = &before.tag_set;
+        // Wait for calls of `queue_rq` that may be about to hold a request.
+        tag_set.quiesce();
+        tag_set.unquiesce();
+        tag_set.kick_requeued();
     }
 }

@@ -33,6 +33,10 @@ pub(crate) trait DiskController: Send + Sync {
         limit: Msecs,
     ) -> Result<Reply, CommandError>;
 
+    /// Whether requests wait for the next connection, unless their submitter forbids retries. Any
+    /// context.
+    fn holds_io(&self) -> bool;
+
     /// Returns the time for which requests with path errors are retried. Any context.
     fn path_retry_limit(&self) -> Msecs;
 

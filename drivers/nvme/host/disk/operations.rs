@@ -84,7 +84,7 @@ impl Operations for Io {
         guard: &rcu::Guard,
     ) -> Result<(), Refused<Self>> {
         let Some(queue) = hctx.queue.read(guard) else {
-            return Err(reject(request, Status::Transport));
+            return without_queue(disk, request);
         };
         let doorbell = Doorbell::from_last(last);
         if disk.gone.get() {
@@ -141,6 +141,18 @@ impl Operations for Io {
         // The device may still access the memory of the request, so only teardown can end it.
         TimeoutAction::ResetTimer
     }
+}
+
+/// Holds or rejects a request while there is no connection.
+#[cold]
+#[inline(never)]
+fn without_queue(disk: &NsDisk, request: Request<Io>) -> Result<(), Refused<Io>> {
+    let is_final = request.no_retry() || request.is_disk_dying() || disk.gone.get();
+    if is_final || !disk.controller.holds_io() {
+        return Err(reject(request, Status::Transport));
+    }
+    request.hold();
+    Ok(())
 }
 
 /// Returns the blocks of a request; `None` if a command cannot have this number of blocks.

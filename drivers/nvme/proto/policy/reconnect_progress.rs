@@ -4,20 +4,20 @@
 
 use crate::policy::reconnect_policy::{FlapHistory, PauseState, ReconnectAction, ReconnectLimits};
 
-/// Progress of reconnecting. A driver quiesces I/O before it creates one.
+/// Progress of reconnecting. A driver holds I/O before it creates one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReconnectProgress {
     history: FlapHistory,
     attempts: u32,
-    io: HeldIo,
+    io: IoState,
 }
 
 /// State of requests without a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum HeldIo {
-    /// Queues are quiesced: requests wait.
-    Quiesced,
-    /// Queues are not quiesced: requests fail.
+pub enum IoState {
+    /// Requests are held for the next connection.
+    Held,
+    /// Requests fail.
     Failing,
 }
 
@@ -25,7 +25,7 @@ pub enum HeldIo {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReconnectStep {
     /// New state of I/O, to be applied first; `None` if it stays the same.
-    pub io: Option<HeldIo>,
+    pub io: Option<IoState>,
     /// What to do next.
     pub action: ReconnectAction,
 }
@@ -37,7 +37,7 @@ impl ReconnectProgress {
         Self {
             history,
             attempts: history.attempts,
-            io: HeldIo::Quiesced,
+            io: IoState::Held,
         }
     }
 
@@ -56,9 +56,9 @@ impl ReconnectProgress {
     pub fn step(&mut self, limits: &ReconnectLimits, pause: PauseState) -> ReconnectStep {
         let since_loss_ms = self.outage_ms(pause.since_loss_ms);
         let io = if limits.hold_io(since_loss_ms) {
-            HeldIo::Quiesced
+            IoState::Held
         } else {
-            HeldIo::Failing
+            IoState::Failing
         };
         let changed = io != self.io;
         self.io = io;

@@ -11,7 +11,7 @@ const LIMITS: ReconnectLimits = ReconnectLimits {
 /// An event of an outage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Happens {
-    Io(HeldIo),
+    Io(IoState),
     Attempt,
     GiveUp,
 }
@@ -87,7 +87,7 @@ fn an_outage_to_its_end() {
         (1950, Happens::Attempt),
         (4050, Happens::Attempt),
         // I/O fails at its limit, between two attempts.
-        (5000, Happens::Io(HeldIo::Failing)),
+        (5000, Happens::Io(IoState::Failing)),
         (6150, Happens::Attempt),
         (8250, Happens::Attempt),
         (10_350, Happens::Attempt),
@@ -128,13 +128,13 @@ fn limits_change_meanwhile() {
         progress.step(limits, pause)
     };
     let mut progress = outage.progress;
-    assert_eq!(step(&mut progress, &LIMITS).io, Some(HeldIo::Failing));
+    assert_eq!(step(&mut progress, &LIMITS).io, Some(IoState::Failing));
     assert_eq!(step(&mut progress, &LIMITS).io, None);
     let longer = ReconnectLimits {
         fast_io_fail_tmo_ms: None,
         ..LIMITS
     };
-    assert_eq!(step(&mut progress, &longer).io, Some(HeldIo::Quiesced));
+    assert_eq!(step(&mut progress, &longer).io, Some(IoState::Held));
     let over = ReconnectLimits {
         ctrl_loss_tmo_ms: Some(1000),
         ..LIMITS
