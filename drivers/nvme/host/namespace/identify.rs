@@ -33,6 +33,7 @@ use nvme_proto::{
         revalidate::NsAttributes,
     },
 };
+use rrdma::scatter::Buffer;
 
 /// Largest block size, as a power of two: a page of the page cache.
 const MAX_BLOCK_SHIFT: u8 = PAGE_SHIFT as u8;
@@ -41,6 +42,8 @@ const MAX_BLOCK_SHIFT: u8 = PAGE_SHIFT as u8;
 pub(super) struct ScannedNs {
     pub(super) wwid: Wwid,
     pub(super) limits: BlockLimits,
+    /// The namespace is ready for I/O (NSTAT.NRDY).
+    pub(super) ready: bool,
 }
 
 impl ScannedNs {
@@ -56,6 +59,16 @@ impl ScannedNs {
 pub(super) enum IdentifiedNs {
     Usable(ScannedNs),
     Unsupported(UnsupportedNamespace),
+    /// The data is malformed.
+    Malformed(CtrlError),
+}
+
+/// The Identify data of a namespace.
+struct NsData {
+    namespace: Namespace,
+    ids: NamespaceIds,
+    nvm: NvmNamespace,
+    independent: IndependentNamespace,
 }
 
 /// Identifies the namespaces of a controller.
@@ -85,45 +98,52 @@ impl<'a> NsIdentifier<'a> {
 
     /// Reads the Identify data of a namespace. Sleeps.
     pub(super) fn identify(&self, nsid: u32) -> Result<IdentifiedNs, CtrlError> {
-        let (admin, version) = (self.admin, self.context.version);
-        let malformed = |why: &dyn fmt::Display| {
-            CtrlError::target(
-                ErrorStage::Namespaces,
-                format_args!("namespace {nsid}: {why}"),
-            )
+        let data = match self.read(nsid)? {
+            Ok(data) => data,
+            Err(error) => return Ok(IdentifiedNs::Malformed(error)),
         };
-        let data = admin.identify(Identify::Namespace(nsid), "identify namespace")?;
-        let namespace = Namespace::parse(data.bytes()).map_err(|e| malformed(&e))?;
-        let ids = match admin.identify_optional(Identify::NamespaceDescriptors(nsid))? {
-            Some(data) => NamespaceIds::parse(data.bytes()).map_err(|e| malformed(&e))?,
-            None => NamespaceIds::default(),
-        };
-        let ids = ids.or_from(&namespace, version);
-        // These structures are optional, and exist since version 2.0.
-        let (mut independent, mut nvm) = Default::default();
-        if version >= Version::new(2, 0, 0) {
-            if let Some(data) = admin.identify_optional(Identify::NamespaceIndependent(nsid))? {
-                independent =
-                    IndependentNamespace::parse(data.bytes()).map_err(|e| malformed(&e))?;
-            }
-            if let Some(data) = admin.identify_optional(Identify::NvmNamespace(nsid))? {
-                nvm = NvmNamespace::parse(data.bytes()).map_err(|e| malformed(&e))?;
-            }
-        }
         let inputs = NamespaceInputs {
-            namespace: &namespace,
-            nvm,
-            independent,
-            command_set: ids.command_set,
+            namespace: &data.namespace,
+            nvm: data.nvm,
+            independent: data.independent,
+            command_set: data.ids.command_set,
         };
         let limits = BlockLimits::from_identify(&self.controller_inputs(), &inputs);
         Ok(match limits {
             Ok(limits) => IdentifiedNs::Usable(ScannedNs {
-                wwid: self.wwid(nsid, ids),
+                wwid: self.wwid(nsid, data.ids),
                 limits,
+                ready: data.independent.ready,
             }),
             Err(why) => IdentifiedNs::Unsupported(why),
         })
+    }
+
+    /// Reads and parses the Identify data. The inner error is that of malformed data.
+    fn read(&self, nsid: u32) -> Result<Result<NsData, CtrlError>, CtrlError> {
+        let (admin, version) = (self.admin, self.context.version);
+        let namespace = admin.identify(Identify::Namespace(nsid), "identify namespace")?;
+        let descriptors = admin.identify_optional(Identify::NamespaceDescriptors(nsid))?;
+        // These structures are optional, and exist since version 2.0.
+        let (mut independent, mut nvm) = (None, None);
+        if version >= Version::new(2, 0, 0) {
+            independent = admin.identify_optional(Identify::NamespaceIndependent(nsid))?;
+            nvm = admin.identify_optional(Identify::NvmNamespace(nsid))?;
+        }
+        let stage = ErrorStage::Namespaces;
+        let malformed = |why: &dyn fmt::Display| CtrlError::target(stage, format_args!("{why}"));
+        let parsed = || {
+            let namespace = Namespace::parse(namespace.bytes()).map_err(|e| malformed(&e))?;
+            let ids = optional(descriptors, NamespaceIds::parse).map_err(|e| malformed(&e))?;
+            Ok(NsData {
+                namespace,
+                ids: ids.or_from(&namespace, version),
+                nvm: optional(nvm, NvmNamespace::parse).map_err(|e| malformed(&e))?,
+                independent: optional(independent, IndependentNamespace::parse)
+                    .map_err(|e| malformed(&e))?,
+            })
+        };
+        Ok(parsed())
     }
 
     fn controller_inputs(&self) -> ControllerInputs<'_> {
@@ -147,4 +167,12 @@ impl<'a> NsIdentifier<'a> {
             model: identity.model,
         }
     }
+}
+
+/// Parses data that the controller may lack.
+fn optional<T: Default, E>(
+    data: Option<Buffer>,
+    parse: fn(&[u8]) -> Result<T, E>,
+) -> Result<T, E> {
+    data.map_or_else(|| Ok(T::default()), |data| parse(data.bytes()))
 }

@@ -35,7 +35,11 @@ use nvme_proto::{
     format::{
         changed_namespaces::ChangedNamespaces,
         identify::ActiveNamespaces,
-        sqe::Identify, //
+        sqe::Identify,
+        status::{
+            Code,
+            Status, //
+        },
     },
     policy::{
         duplicate_ids::{
@@ -217,16 +221,25 @@ impl Scanner<'_> {
     fn scan_one(&mut self, nsid: u32) -> Result<(), CtrlError> {
         self.awaited.retain(|awaited| *awaited != nsid);
         self.admin.keep_alive_if_due()?;
+        let has_disk = self.set.with(|table| table.is_usable(nsid));
         let error = match self.identifier.identify(nsid) {
+            // A new disk would have no partitions, because reading them fails.
+            Ok(IdentifiedNs::Usable(scanned)) if !scanned.ready && !has_disk => {
+                let status = Status::from_code(Code::NAMESPACE_NOT_READY);
+                CtrlError::from_status(ErrorStage::Namespaces, status, "identify namespace")
+            }
             Ok(IdentifiedNs::Usable(scanned)) => return push(&mut self.result.usable, scanned),
             // The other namespaces can still get disks.
             Ok(IdentifiedNs::Unsupported(why)) => {
                 self.rejections.add(nsid, format_args!("{why}"));
                 return Ok(());
             }
+            Ok(IdentifiedNs::Malformed(error)) => {
+                self.rejections.add(nsid, format_args!("{}", error.message()));
+                return Ok(());
+            }
             Err(error) => error,
         };
-        let has_disk = self.set.with(|table| table.is_usable(nsid));
         match IdentifyFailure::of(error.status(), has_disk) {
             IdentifyFailure::FailScan => return Err(error),
             IdentifyFailure::KeepDisk => {

@@ -28,11 +28,11 @@ pub trait ScanView {
     fn state(&self, nsid: u32) -> NsState<'_, Self::Error>;
 }
 
-/// What a scan does when the Identify of a namespace fails.
+/// What a scan does when the Identify of a namespace fails. Malformed data rejects only the
+/// namespace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IdentifyFailure {
-    /// The scan fails: the error has no NVMe status. There was no response, or its data is
-    /// malformed, or this host failed.
+    /// The scan fails: the error has no NVMe status. There was no response, or this host failed.
     FailScan,
     /// The disk stays as it is, and the scan reports the error: a live controller scans again, a
     /// reconnect fails.

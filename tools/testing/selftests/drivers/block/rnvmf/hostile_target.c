@@ -39,6 +39,8 @@ unsigned long events;
 unsigned long slow;
 unsigned long delay;
 bool keeps_delay;
+/* Version of the specification (VS). */
+unsigned long version = 0x00010300;
 unsigned long namespaces = 1;
 unsigned long other;
 uint64_t eui;
@@ -536,6 +538,7 @@ int main(int argc, char **argv)
 	spared = getenv("AFTER") ? number(getenv("AFTER")) : 0;
 	slow = getenv("SLOW") ? number(getenv("SLOW")) : 0;
 	delay = getenv("DELAY") ? number(getenv("DELAY")) : 0;
+	version = getenv("VERSION") ? number(getenv("VERSION")) : version;
 	namespaces = getenv("NAMESPACES") ? number(getenv("NAMESPACES")) : namespaces;
 	other = getenv("OTHER") ? number(getenv("OTHER")) : 0;
 	if (namespaces > IDENTIFY_SIZE / 4)

@@ -257,8 +257,8 @@ unusable_namespaces() {
 	without_disk 'command set 2' descriptors poke 0x0200000104 0 8
 	refused 1 namespaces 'listed after' list poke 0x100000001 0 8
 	refused 1 namespaces 'listed after' list poke 0xffffffff 0 4
-	refused 1 namespaces 'wrong length 15' descriptors poke 0x0f01 0 4
-	refused 1 namespaces 'wrong length 15' descriptors poke 0x0f03 0 4
+	without_disk 'type 1 has the wrong length 15' descriptors poke 0x0f01 0 4
+	without_disk 'type 3 has the wrong length 15' descriptors poke 0x0f03 0 4
 }
 
 # A namespace without blocks gets a disk of size 0, whose I/O sends no command.
@@ -452,6 +452,36 @@ new_disks_come_by_themselves() {
 	NAMESPACES=2 AFTER=1 hostile namespace status 0x6
 	connect_hostile
 	wait_until "$SOON" has_listed 3 || fail "only $(count list) scans, expected 3"
+	leave
+}
+
+# A namespace that is not ready (NSTAT.NRDY) gets its disk when it is.
+not_ready_for_a_moment() {
+	local CONNECT_OPTIONS=(--reconnect-delay 1) first
+	NAMESPACES=2 VERSION=0x20000 AFTER=1 hostile independent poke 0 14 1
+	connect_hostile
+	has "$ERRORS" "^rnvmf: $CTRL: no disk: namespace 2: .*not ready"
+	comes_by_itself
+	# A disk that exists stays.
+	first=$(disk_number)
+	VERSION=0x20000 goes_and_is_back independent poke 0 14 1
+	same disk "$first" "$(disk_number)"
+	leave
+}
+
+# One malformed namespace of three costs neither of the others its disk, at the first connect and
+# after a loss.
+one_of_three_is_malformed() {
+	local CONNECT_OPTIONS=(--reconnect-delay 1)
+	NAMESPACES=3 AFTER=1 hostile descriptors poke 0x0f01 0 4
+	connect_hostile
+	has "$ERRORS" "^rnvmf: $CTRL: no disk: namespace 2: .*wrong length 15"
+	compare "$(disk "$CTRL" 1)" 65536
+	end_process "$TARGET"
+	loses
+	NAMESPACES=3 AFTER=1 hostile descriptors poke 0x0f01 0 4
+	comes_back
+	compare "$(disk "$CTRL" 1)" 65536
 	leave
 }
 
@@ -990,6 +1020,8 @@ main setup \
 	cannot_tell_of_what_is_lost \
 	looks_again_by_itself \
 	new_disks_come_by_themselves \
+	not_ready_for_a_moment \
+	one_of_three_is_malformed \
 	new_disks_come_by_themselves_after_a_loss \
 	asked_for_during_a_look \
 	endless_list \

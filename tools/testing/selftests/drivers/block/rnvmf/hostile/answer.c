@@ -41,7 +41,8 @@ const char *const step_names[STEPS] = {
 	[REQUEST] = "request", [CONNECT_ADMIN] = "connect", [CONNECT_IO] = "connect-io",
 	[CAPABILITIES] = "capabilities", [STATUS] = "status", [PROPERTY] = "property",
 	[CONFIGURE] = "configure", [CONTROLLER] = "controller", [LIST] = "list",
-	[NAMESPACE] = "namespace", [DESCRIPTORS] = "descriptors", [LOG] = "log",
+	[NAMESPACE] = "namespace", [DESCRIPTORS] = "descriptors",
+	[INDEPENDENT] = "independent", [LOG] = "log",
 	[ENTRIES] = "entries", [QUEUES] = "queues",
 	[KEEP_ALIVE] = "keep-alive", [EVENTS] = "events", [EVENT] = "event",
 	[CHANGED] = "changed", [READ] = "read", [WRITE] = "write", [FLUSH] = "flush",
@@ -74,7 +75,9 @@ static enum step fabrics_step(const struct queue *queue, const uint8_t *sqe)
 
 static enum step admin_step(const uint8_t *sqe)
 {
-	static const enum step identified[] = { NAMESPACE, CONTROLLER, LIST, DESCRIPTORS };
+	static const enum step identified[] = {
+		NAMESPACE, CONTROLLER, LIST, DESCRIPTORS, OTHER, OTHER, OTHER, OTHER, INDEPENDENT,
+	};
 
 	switch (sqe[0]) {
 	case 0x02:
@@ -194,7 +197,7 @@ static void get_property(struct reply *reply)
 		reply->result = (MAX_ENTRIES - 1) | 1 << 16 | 1 << 24 | 1ULL << 37;
 		break;
 	case 0x08:
-		reply->result = 0x00010300;
+		reply->result = version;
 		break;
 	case 0x14:
 		reply->result = configuration;
@@ -228,7 +231,7 @@ static void identify_controller(uint8_t *data)
 	memcpy(data + 24, "hostile                                 ", 40);
 	data[77] = 5;
 	put(data + 78, CONTROLLER_ID, 2);
-	put(data + 80, 0x00010300, 4);
+	put(data + 80, version, 4);
 	/* OAES: namespace attribute and discovery log change notices. */
 	put(data + 92, tells ? 1 << 8 | 1U << 31 : 0, 4);
 	for (at = 128; at < 134; at += 2)
@@ -307,6 +310,10 @@ static void identify(struct queue *queue, struct reply *reply)
 	case 0x03:
 		if (nsid && nsid <= namespaces)
 			identify_descriptors(data, nsid);
+		break;
+	case 0x08:
+		/* NSTAT.NRDY */
+		data[14] = nsid && nsid <= namespaces;
 		break;
 	default:
 		fail(reply, INVALID_FIELD);
@@ -451,7 +458,7 @@ void answer(struct queue *queue, const struct capsule *capsule, enum step step, 
 		return get_property(reply);
 	case CONFIGURE:
 		return set_property(reply);
-	case CONTROLLER: case LIST: case NAMESPACE: case DESCRIPTORS:
+	case CONTROLLER: case LIST: case NAMESPACE: case DESCRIPTORS: case INDEPENDENT:
 		usleep(1000 * slow);
 		return identify(queue, reply);
 	case LOG: case ENTRIES:

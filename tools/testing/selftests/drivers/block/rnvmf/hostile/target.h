@@ -30,7 +30,7 @@
 /* Kinds of commands of a host. */
 enum step {
 	REQUEST, CONNECT_ADMIN, CONNECT_IO, CAPABILITIES, STATUS, PROPERTY, CONFIGURE,
-	CONTROLLER, LIST, NAMESPACE, DESCRIPTORS, LOG, ENTRIES, QUEUES, KEEP_ALIVE,
+	CONTROLLER, LIST, NAMESPACE, DESCRIPTORS, INDEPENDENT, LOG, ENTRIES, QUEUES, KEEP_ALIVE,
 	EVENTS, EVENT, CHANGED, READ, WRITE, FLUSH, DISCARD, ZEROES,
 	TRAP_READ, TRAP_WRITE, EFFECTS, FORMAT, BEHAVIOR, OTHER,
 	STEPS,
@@ -117,6 +117,7 @@ extern bool keeps_delay;
  * Number of namespaces, all with the same blocks: NAMESPACES in the environment. The namespace with
  * the NSID OTHER, from the environment, has another UUID.
  */
+extern unsigned long version;
 extern unsigned long namespaces;
 extern unsigned long other;
 /* The namespaces have this EUI-64 instead of a UUID: EUI in the environment. */

@@ -227,7 +227,7 @@ static uint64_t random_value(void)
 static bool may_be_silent(enum step step)
 {
 	switch (step) {
-	case LIST: case NAMESPACE: case DESCRIPTORS: case CHANGED: case EFFECTS:
+	case LIST: case NAMESPACE: case DESCRIPTORS: case INDEPENDENT: case CHANGED: case EFFECTS:
 		return false;
 	default:
 		return true;
