@@ -395,13 +395,17 @@ impl<U: Ulp> Queue<U> {
         self.core.poll()
     }
 
-    /// Returns whether a command ended since the last call. Only one thread may call this at a
-    /// time.
+    /// Returns whether a command ended that was posted after the last call. Only one thread may call
+    /// this at a time.
+    ///
+    /// It is certain if more commands ended than could be in flight at the last call. If fewer
+    /// ended, the result is false.
     pub fn take_traffic(&self) -> bool {
         let ended = self.core.stats.ended();
         let before = self.seen.get();
         self.seen.set(ended);
-        ended != before
+        let in_flight = self.requests.len();
+        usize::try_from(ended.wrapping_sub(before)).is_ok_and(|ended| ended > in_flight)
     }
 
     /// Reports that the command of a tag timed out. Any context.

@@ -43,7 +43,8 @@ impl<'a> KeepAliveQueues<'a> {
         }
     }
 
-    /// Whether any I/O command completed since the last call.
+    /// Whether any I/O command completed that was sent since the last call. The target restarted its
+    /// keep-alive timer when it received it. A slow command that was sent before does not count.
     fn take_traffic(self) -> bool {
         let mut any = false;
         for queue in self.io {
@@ -94,10 +95,11 @@ pub(super) fn serve<R>(
             controller.wait(if polls { limit.min(POLL) } else { limit });
             continue;
         }
+        // The target's timer restarts when it receives the command, not when the response arrives.
+        next = Deadline::after(period);
         if policy.is_some_and(|policy| policy.is_due(queues.take_traffic())) {
             let admin = controller.admin(queues.admin, deadline);
             admin.keep_alive(&controller.keep_alive)?;
         }
-        next = Deadline::after(period);
     }
 }

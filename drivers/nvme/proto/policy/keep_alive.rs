@@ -37,7 +37,7 @@ impl KeepAlive {
     }
 
     /// Returns whether to send a Keep Alive at the end of a period. `traffic` says whether a
-    /// command ended in that period.
+    /// command was sent and ended in that period.
     pub const fn is_due(self, traffic: bool) -> bool {
         match self.mode {
             KeepAliveMode::TrafficBased => !traffic,
