@@ -82,6 +82,17 @@ impl Association {
         earlier.record_loss(Msecs::from(since.elapsed()).get())
     }
 
+    /// Returns what happens to requests in flight if the connection is lost now: the loss counts as a
+    /// retry if it is another one of an unstable connection.
+    pub(super) fn inflight_policy(&self) -> InflightPolicy {
+        match &self.after_loss {
+            Some((_, since)) if !FlapHistory::is_stable(Msecs::from(since.elapsed()).get()) => {
+                InflightPolicy::CountedRetry
+            }
+            _ => InflightPolicy::Retry,
+        }
+    }
+
     /// Returns the queues, to keep the connection alive.
     pub(super) fn keep_alive_queues(&self) -> KeepAliveQueues<'_> {
         KeepAliveQueues {
@@ -163,7 +174,7 @@ impl Association {
     }
 
     fn end_io(&self, controller: &Controller, fate: InflightPolicy) {
-        controller.holds_io.set(fate == InflightPolicy::Retry);
+        controller.holds_io.set(fate != InflightPolicy::Fail);
         for map_hctxs in self.tag_set.data() {
             drop(map_hctxs.queue.take());
         }
@@ -199,16 +210,20 @@ pub(super) enum InflightPolicy {
     /// target may have executed the command already, but block commands can be repeated without
     /// harm.
     Retry,
+    /// As [`Retry`](Self::Retry), but it counts as one of the request's retries. A command at which
+    /// the target disconnects would otherwise end each connection.
+    CountedRetry,
 }
 
 impl InflightPolicy {
     fn apply(self, request: Request<Io>, stats: &QueueStats) {
-        match self {
-            Self::Retry if !request.no_retry() && request.data().may_retry_on_reconnect() => {
-                stats.retried();
-                request.requeue(None);
-            }
-            _ => disk::end(request, Status::Transport),
+        let counts = self == Self::CountedRetry;
+        let retries = self != Self::Fail && !request.no_retry();
+        if retries && request.data().may_retry_on_reconnect(counts) {
+            stats.retried();
+            request.requeue(None);
+        } else {
+            disk::end(request, Status::Transport);
         }
     }
 }

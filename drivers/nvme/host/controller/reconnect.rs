@@ -88,7 +88,8 @@ impl<'a> Reconnect<'a> {
         }
         controller.warn(format_args!("{}", failure.message()));
         let earlier = association.earlier_losses();
-        association.tear_down(controller, InflightPolicy::Retry);
+        let inflight = association.inflight_policy();
+        association.tear_down(controller, inflight);
         let again = Self::new(controller, before, earlier).run(failure);
         Self::resume(controller, before, again)
     }

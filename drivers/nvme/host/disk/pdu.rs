@@ -95,9 +95,9 @@ impl RequestPdu {
     }
 
     /// Returns whether the request may be retried after its connection ended. Uses up a retry only
-    /// if the request timed out.
-    pub(crate) fn may_retry_on_reconnect(&self) -> bool {
-        if self.timed_out.get() {
+    /// if the loss counts as one, or if the request timed out.
+    pub(crate) fn may_retry_on_reconnect(&self, counts: bool) -> bool {
+        if counts || self.timed_out.get() {
             self.timed_out.set(false);
             self.count_retry();
         }

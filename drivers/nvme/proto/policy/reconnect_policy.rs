@@ -64,6 +64,11 @@ impl FlapHistory {
     /// A connection of this age is stable, in milliseconds.
     const STABLE_MS: u32 = 10_000;
 
+    /// Returns whether a connection that was made `uptime_ms` milliseconds ago is stable.
+    pub const fn is_stable(uptime_ms: u32) -> bool {
+        uptime_ms >= Self::STABLE_MS
+    }
+
     /// Returns the history after a successful reconnect. `attempts` and `outage_ms` include those
     /// of this history.
     #[must_use]
@@ -82,7 +87,7 @@ impl FlapHistory {
     /// target that returns just before the limit and drops one connection has the full time again.
     #[must_use]
     pub fn record_loss(self, uptime_ms: u32) -> Self {
-        if uptime_ms >= Self::STABLE_MS {
+        if Self::is_stable(uptime_ms) {
             return Self::default();
         }
         Self {
