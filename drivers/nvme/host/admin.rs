@@ -324,7 +324,7 @@ impl Admin<'_> {
         Err(CtrlError::from_command(ErrorStage::KeepAlive, error, what))
     }
 
-    pub(crate) fn capabilities(&self) -> Result<Capabilities, CtrlError> {
+    fn capabilities(&self) -> Result<Capabilities, CtrlError> {
         Ok(Capabilities(self.property(Property::Capabilities)?))
     }
 
@@ -332,13 +332,17 @@ impl Admin<'_> {
         Ok(Version(self.property32(Property::Version)?))
     }
 
-    /// Configures and enables the controller, and waits until it is ready. Sleeps.
-    pub(crate) fn enable(&self, capabilities: Capabilities) -> Result<Configuration, CtrlError> {
+    /// Configures and enables the controller, and waits until it is ready. Returns its capabilities
+    /// and configuration. Sleeps.
+    pub(crate) fn enable(&self) -> Result<(Capabilities, Configuration), CtrlError> {
         let stage = ErrorStage::Enable;
-        let configuration = capabilities
+        let configuration = self
+            .capabilities()?
             .configure()
             .map_err(CtrlError::unusable(stage, "unusable controller"))?;
         self.configure(configuration.get())?;
+        // CAP.TO and CAP.MQES may depend on the configuration (Base specification, CC.CRIME).
+        let capabilities = self.capabilities()?;
         let timeouts = match capabilities.has_ready_timeouts() {
             true => Some(ReadyTimeouts(self.property32(Property::ReadyTimeouts)?)),
             false => None,
@@ -346,7 +350,7 @@ impl Admin<'_> {
         self.configure(configuration.enabled().get())?;
         let limit = Msecs::new(capabilities.ready_timeout_ms(timeouts));
         match self.await_status(ControllerStatus::enabling, Deadline::after(limit))? {
-            Progress::Done => Ok(configuration),
+            Progress::Done => Ok((capabilities, configuration)),
             Progress::Failed => {
                 let why = format_args!("controller fatal status (CSTS.CFS)");
                 Err(CtrlError::target(stage, why))

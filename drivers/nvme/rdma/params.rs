@@ -132,12 +132,16 @@ impl IoQueueParams {
         })
     }
 
-    /// Returns whether queues with the sizes of `other` are possible, too.
-    pub fn covers(&self, other: &Self) -> bool {
-        self.size >= other.size
-            && self.pages >= other.pages
-            && self.max_sectors >= other.max_sectors
-            && self.inline.covers(&other.inline)
+    /// Returns these parameters with the queue and region sizes of `first`, for which the tag set was
+    /// made; `None` if such queues are not possible. Limits on data may differ: in-capsule data
+    /// depends on the queue only, and transfers on the disks.
+    pub fn with_sizes_of(self, first: &Self) -> Option<Self> {
+        let possible = self.size >= first.size && self.pages >= first.pages;
+        possible.then_some(Self {
+            size: first.size,
+            pages: first.pages,
+            ..self
+        })
     }
 
     /// Returns the size of the queues.

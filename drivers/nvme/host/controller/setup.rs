@@ -232,11 +232,10 @@ impl<'a> Setup<'a> {
         let events = self.enable_aen(&queue, AsyncEventConfig::for_io(identity.async_events))?;
         let mut params = self.negotiate(&queue, &identity, capabilities)?;
         if let Some(before) = before {
-            if !params.covers(&before.params) {
-                let why = "the target no longer supports the queue parameters of the disks";
-                return Err(CtrlError::target(ErrorStage::Queues, format_args!("{why}")));
-            }
-            params = before.params;
+            params = params.with_sizes_of(&before.params).ok_or_else(|| {
+                let why = "the target no longer supports the queue size of the disks";
+                CtrlError::target(ErrorStage::Queues, format_args!("{why}"))
+            })?;
         }
         let requested_queues =
             before.map_or_else(|| self.requested_queues(), |before| before.requested_queues);
@@ -289,8 +288,7 @@ impl<'a> Setup<'a> {
         let admin = self.connect_queue(QueueConfig::admin(), 0, [0; 3])?;
         let any = ConnectData::ANY_CONTROLLER;
         let granted = self.fabrics_connect(&admin, ADMIN_ENTRIES - 1, any)?;
-        let capabilities = self.admin(&admin).capabilities()?;
-        let configuration = self.admin(&admin).enable(capabilities)?;
+        let (capabilities, configuration) = self.admin(&admin).enable()?;
         self.controller.keep_alive.restart();
         Ok(Enabled {
             admin,

@@ -33,8 +33,7 @@ pub enum RemoveReason {
     Gone,
     /// The NSID belongs to another namespace now.
     IdsChanged,
-    /// The block size changed, or a command transfers less than before. Requests in flight were
-    /// made for the old values.
+    /// The block size changed. Requests in flight were made for the old one.
     FormatChanged,
 }
 
@@ -48,7 +47,7 @@ impl Revalidation {
             return Self::Remove(RemoveReason::IdsChanged);
         }
         let (before, now) = (before.limits, now.limits);
-        if now.block_shift != before.block_shift || now.max_sectors < before.max_sectors {
+        if now.block_shift != before.block_shift {
             return Self::Remove(RemoveReason::FormatChanged);
         }
         if now.capacity_sectors == before.capacity_sectors && now.read_only == before.read_only {
@@ -62,13 +61,14 @@ impl Revalidation {
 /// Returns the limits that a disk takes over when its namespace changes from `before` to `now`;
 /// `None` if they stay the same. The disk must be frozen for that.
 ///
-/// Size and write protection are not among them, and transfers stay as large as the disk was
-/// created with.
+/// Size and write protection are not among them. Transfers do not become larger than those that the
+/// disk was created with. They may become smaller; the target then fails larger requests that are
+/// held.
 pub fn updated_limits(before: &BlockLimits, now: &BlockLimits) -> Option<BlockLimits> {
     let now = BlockLimits {
         capacity_sectors: before.capacity_sectors,
         read_only: before.read_only,
-        max_sectors: before.max_sectors,
+        max_sectors: now.max_sectors.min(before.max_sectors),
         ..*now
     };
     (now != *before).then_some(now)

@@ -65,11 +65,6 @@ pub struct InlineLimit {
 }
 
 impl InlineLimit {
-    /// Returns whether this limit allows all that `other` allows.
-    pub const fn covers(&self, other: &Self) -> bool {
-        self.bytes >= other.bytes && self.segments >= other.segments
-    }
-
     /// Unit of capsule sizes in bytes.
     const UNIT: u32 = 16;
 

@@ -67,22 +67,25 @@ fn size_and_protection_change_under_a_disk() {
 
 #[test]
 fn what_is_under_way_must_fit() {
-    for limits in [
-        BlockLimits {
-            block_shift: 12,
-            ..LIMITS
-        },
-        BlockLimits {
-            max_sectors: 1024,
-            ..LIMITS
-        },
-    ] {
-        assert_eq!(
-            revalidate(1, limits),
-            Revalidation::Remove(RemoveReason::FormatChanged),
-            "{limits:?}"
-        );
-    }
+    let other_blocks = BlockLimits {
+        block_shift: 12,
+        ..LIMITS
+    };
+    assert_eq!(
+        revalidate(1, other_blocks),
+        Revalidation::Remove(RemoveReason::FormatChanged)
+    );
+}
+
+#[test]
+fn smaller_transfers_are_taken_over() {
+    let smaller = BlockLimits {
+        max_sectors: 1024,
+        ..LIMITS
+    };
+    assert_eq!(revalidate(1, smaller), Revalidation::Unchanged);
+    assert_eq!(updated_limits(&LIMITS, &smaller), Some(smaller));
+    assert_eq!(updated_limits(&smaller, &LIMITS), None);
 }
 
 #[test]
