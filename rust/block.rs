@@ -69,3 +69,6 @@ pub use tag_set::{TagSet, TagSetConfig};
 /// Size of a sector in bytes: the unit of positions and lengths in the block layer, independent of
 /// the logical block size of a disk.
 pub const SECTOR_SIZE: u32 = 512;
+
+/// Largest logical block size of a disk in bytes. C: `BLK_MAX_BLOCK_SIZE`.
+pub const MAX_BLOCK_SIZE: u32 = crate::bindings::rrdma_BLK_MAX_BLOCK_SIZE;

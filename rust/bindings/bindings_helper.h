@@ -29,6 +29,7 @@
 #include "helpers.c"
 
 /* Macros with casts, which bindgen does not evaluate. */
+const unsigned int rrdma_BLK_MAX_BLOCK_SIZE = BLK_MAX_BLOCK_SIZE;
 const blk_status_t rrdma_BLK_STS_NOTSUPP = BLK_STS_NOTSUPP;
 const blk_status_t rrdma_BLK_STS_TIMEOUT = BLK_STS_TIMEOUT;
 const blk_status_t rrdma_BLK_STS_NOSPC = BLK_STS_NOSPC;

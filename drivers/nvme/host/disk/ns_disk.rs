@@ -56,7 +56,8 @@ pub(super) const ATTRIBUTES: &[Attribute<NsDisk>] = &[
 
 /// The size of a block, as powers of two: in bytes, and in sectors of the block layer.
 ///
-/// The limits of a disk ensure a size between a sector and a page, so shifts need no check.
+/// The limits of a disk ensure a size between a sector and
+/// [`MAX_BLOCK_SIZE`](rrdma::block::MAX_BLOCK_SIZE), so shifts need no check.
 #[derive(Clone, Copy)]
 pub(crate) struct BlockShift {
     bytes: u8,

@@ -9,7 +9,6 @@ use crate::{
     uapi::ErrorStage, //
 };
 use core::fmt;
-use kernel::page::PAGE_SHIFT;
 use nvme_proto::{
     format::{
         identify::{
@@ -35,8 +34,8 @@ use nvme_proto::{
 };
 use rrdma::scatter::Buffer;
 
-/// Largest block size, as a power of two: a page of the page cache.
-const MAX_BLOCK_SHIFT: u8 = PAGE_SHIFT as u8;
+/// Largest block size, as a power of two.
+const MAX_BLOCK_SHIFT: u8 = rrdma::block::MAX_BLOCK_SIZE.ilog2() as u8;
 
 /// A namespace that can be a disk.
 pub(super) struct ScannedNs {
