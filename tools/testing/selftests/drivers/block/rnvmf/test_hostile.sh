@@ -329,21 +329,54 @@ limit_is() {
 	[ "$(queue_limit "$(disk "$CTRL" 1)" "$1")" = "$2" ]
 }
 
-# A reconnect fails if the target supports less than the disks were created with: less in-capsule
-# data, transfers of 8 KiB, queues of 32 entries.
+# A disk takes over that the target supports less: no in-capsule data, transfers of 8 KiB. A reconnect
+# fails if queues have only 32 entries, because requests have tags beyond these.
 comes_back_with_less() {
 	local CONNECT_OPTIONS=(--reconnect-delay 1) first less
 	hostile
 	connect_hostile
 	first=$(disk_number)
-	for less in 'controller poke 4 1792 4' 'controller poke 1 77 1' \
-		'capabilities result 0x200101001f'; do
+	for less in 'controller poke 4 1792 4' 'controller poke 1 77 1'; do
 		# shellcheck disable=SC2086 # words of a command line
-		comes_back_after 'the target no longer supports the queue parameters of the disks' 0 $less
+		goes_and_is_back $less
 		same disk "$first" "$(disk_number)"
 		compare "$(disk "$CTRL" 1)" 65536
 	done
+	wait_until "$SOON" limit_is max_hw_sectors_kb 8 || fail "max_hw_sectors_kb is not 8"
+	comes_back_after 'the target no longer supports the queue size of the disks' 0 \
+		capabilities result 0x200101001f
+	same disk "$first" "$(disk_number)"
+	compare "$(disk "$CTRL" 1)" 65536
 	leave
+}
+
+# A command at which the target disconnects ends after some losses, and the controller is live again.
+poison_command_ends() {
+	local CONNECT_OPTIONS=(--reconnect-delay 1)
+	hostile trap-write hang-up
+	connect_hostile
+	trap_io write
+	same status 1 "$STATUS"
+	has "$ERRORS" "$LOST"
+	same "number of commands" 7 "$(count trap-write)"
+	comes_back
+	compare "$(disk "$CTRL" 1)" 65536
+	leave
+}
+
+# With Traffic Based Keep Alive (CTRATT.TBKAS), commands that end do not show that commands are sent:
+# they may have been sent long before. With few commands the host therefore sends keep-alives.
+few_commands_do_not_keep_alive() {
+	hostile controller poke 0x40 96 4
+	connect_hostile -k 4
+	wait_until "$SOON" is_kept_alive || fail "no Keep Alive command"
+	leave
+}
+
+# Whether the target has received a Keep Alive command. Reads a block.
+is_kept_alive() {
+	run dd if="$(disk "$CTRL" 1)" of=/dev/null bs=4k count=1 iflag=direct
+	[ "$(count keep-alive)" -ge 2 ]
 }
 
 # The reason of a rejected namespace may change, until it gets a disk.
@@ -1015,6 +1048,8 @@ main setup \
 	comes_back_as_another \
 	comes_back_with_other_abilities \
 	comes_back_with_less \
+	poison_command_ends \
+	few_commands_do_not_keep_alive \
 	comes_back_with_another_refusal \
 	cannot_tell_for_a_moment \
 	cannot_tell_of_what_is_lost \
