@@ -426,11 +426,6 @@ impl Controller {
         used.as_ref().is_some_and(|used| **used == *device)
     }
 
-    /// Whether `failure` ends the attempts to connect.
-    fn is_over(&self, failure: &CtrlError) -> bool {
-        failure.is_final() || self.is_deleting()
-    }
-
     /// Prepares for the next connection, after the teardown of the last one or a failed attempt:
     /// releases the device, and clears the error. May sleep.
     fn reset_connection(&self) {

@@ -117,7 +117,7 @@ impl<'a> Reconnect<'a> {
             Self::count(controller, |status| &mut status.resets);
         }
         let again = again.or_else(|failure| {
-            if controller.is_over(&failure) {
+            if controller.is_deleting() {
                 return Err(failure);
             }
             controller.warn(format_args!("reset failed: {}", failure.message()));
@@ -198,7 +198,7 @@ impl<'a> Reconnect<'a> {
         }
     }
 
-    /// Attempts to connect until one attempt succeeds. Sleeps.
+    /// Attempts to connect until one attempt succeeds, or the limits end the attempts. Sleeps.
     ///
     /// # Errors
     ///
@@ -221,7 +221,9 @@ impl<'a> Reconnect<'a> {
                     Self::count(controller, |status| &mut status.reconnects);
                     return Ok(again);
                 }
-                Err(error) if controller.is_over(&error) => return Err(error),
+                Err(error) if controller.is_deleting() => return Err(error),
+                // Also if the target refuses permanently: while it starts, it may not have the
+                // subsystem yet, or not have noticed that the old connection is lost.
                 Err(error) => last = error,
             }
             controller.warn(format_args!(

@@ -88,7 +88,8 @@ fn follow(discovery: &Discovery, longest: Msecs) -> CtrlError {
             Err(failure) => failure,
         };
         controller.reset_connection();
-        if controller.is_over(&failure) || failure.error == errno::EOPNOTSUPP {
+        let over = failure.is_final() || failure.error == errno::EOPNOTSUPP;
+        if over || controller.is_deleting() {
             return failure;
         }
         // The pauses stay long for a target that disconnects soon after each connect.

@@ -557,11 +557,6 @@ asked_for_during_a_look() {
 	leave
 }
 
-# says PATTERN: whether the controller's error message matches.
-says() {
-	grep -qE -e "$1" <<<"$(ctrl_field "$CTRL" message)"
-}
-
 # An endless namespace list, in which only namespace 1 is active.
 endless_list() {
 	local began took

@@ -439,9 +439,29 @@ has_hardware_queues() {
 }
 
 # A permanent rejection by the target ends the reconnect attempts.
-refused_for_ever_is_dead() {
+# A permanent refusal during a reconnect is a failed attempt: the target may still be starting.
+refused_while_the_target_starts() {
 	start_pair
 	connect "$TARGET4"
+	start_verify
+	port_goes
+	loses
+	echo 0 >"$NVMET/subsystems/$NQN/attr_allow_any_host"
+	port_is_back
+	wait_until "$SOON" says 'not allowed' || fail "message of $CTRL: $(ctrl_field "$CTRL" message)"
+	target_unexport 4420 "$NQN"
+	# Another subsystem keeps the port open.
+	target_subsystem "$NQN-other" && target_export 4420 "$NQN-other"
+	wait_until "$SOON" says 'no such subsystem' || fail "message of $CTRL: $(ctrl_field "$CTRL" message)"
+	echo 1 >"$NVMET/subsystems/$NQN/attr_allow_any_host"
+	target_offer 4420 "$NQN"
+	is_verified
+}
+
+# Without further attempts a refusal is final.
+refused_for_ever_is_dead() {
+	start_pair
+	connect "$TARGET4" -l 3
 	start_io
 	port_goes
 	loses
@@ -472,4 +492,5 @@ main setup \
 	another_namespace_is_another_disk \
 	new_size_is_taken_over \
 	queues_follow_what_is_granted \
+	refused_while_the_target_starts \
 	refused_for_ever_is_dead

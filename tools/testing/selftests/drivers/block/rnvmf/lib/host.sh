@@ -129,6 +129,11 @@ loses() {
 	wait_until "$SOON" is_not_live || fail "$CTRL did not detect the connection loss"
 }
 
+# says PATTERN: whether the error message of CTRL matches.
+says() {
+	grep -qE -e "$1" <<<"$(ctrl_field "$CTRL" message)"
+}
+
 # tries_again: whether the first reconnect attempt has failed.
 tries_again() {
 	try "${RNVMF[@]}" show "$CTRL" -o json
