@@ -20,6 +20,7 @@ mod aen;
 mod association;
 mod ctrl_device;
 pub(crate) mod discovery;
+mod held_writes;
 mod passthru;
 mod reconnect;
 mod scan_lock;
@@ -51,6 +52,7 @@ pub(crate) use status::{
     ReconnectStatus, //
 };
 
+use held_writes::HeldWrites;
 use scan_lock::ScanLock;
 use status::{
     ScanRequester,
@@ -150,6 +152,9 @@ pub(crate) struct Controller {
     /// Options that user space can change at run time.
     #[pin]
     settings: Mutex<Settings>,
+    /// Writes that were in flight when a connection was lost.
+    #[pin]
+    held_writes: HeldWrites,
     /// Requests without a connection are held for the next one; otherwise they fail.
     holds_io: RelaxedBool,
     /// Time for which requests with path errors are retried, in milliseconds.
@@ -211,6 +216,7 @@ impl Controller {
                 status <- Status::new(trace_id),
                 ctrl_device <- new_mutex!(None, "rnvmf::Controller::ctrl_device"),
                 settings <- new_mutex!(settings, "rnvmf::Controller::settings"),
+                held_writes <- HeldWrites::new(),
                 holds_io: RelaxedBool::new(false),
                 path_retry_ms: Atomic::new(0),
                 rdma_device <- new_mutex!(None, "rnvmf::Controller::rdma_device"),
@@ -349,6 +355,8 @@ impl Controller {
             options: &self.options,
             settings: self.settings(),
             namespaces: self.namespaces.count(),
+            held_writes: u32::try_from(self.held_writes.count()).unwrap_or(u32::MAX),
+            held_writes_due: self.held_writes.due(),
             status: &self.status,
         }
     }

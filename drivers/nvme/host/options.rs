@@ -2,7 +2,10 @@
 
 //! Options of a connection.
 
-use core::num::NonZeroU16;
+use core::num::{
+    NonZeroU16,
+    NonZeroU32, //
+};
 use kernel::{
     prelude::*,
     str::CString, //
@@ -60,6 +63,20 @@ pub(crate) struct Settings {
     pub(crate) give_up: Limit,
     /// When to fail I/O instead of holding it (`fast_io_fail_tmo`).
     pub(crate) fail_io: Limit,
+    /// How long writes that were in flight at a loss are held.
+    pub(crate) quiesce: QuiesceTime,
+}
+
+/// The Command Quiesce Time of the target, for which writes that were in flight at a loss are held
+/// after the target's keep-alive timer has expired.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum QuiesceTime {
+    /// As the target reports it (CQT), or the keep-alive time-out if it reports none.
+    Reported,
+    /// In seconds.
+    After(NonZeroU32),
+    /// Writes are not held.
+    NoHold,
 }
 
 /// A time after a lost connection, in seconds.
@@ -70,6 +87,12 @@ pub(crate) enum Limit {
 }
 
 impl Settings {
+    /// Whether writes that were in flight at a loss are held. To fail I/O at once gives that up, as
+    /// the upper layer may send the write again on another path.
+    pub(crate) fn holds_writes(&self) -> bool {
+        self.quiesce != QuiesceTime::NoHold && !matches!(self.fail_io, Limit::After(0))
+    }
+
     /// Converts to the limits of the reconnect policy, in milliseconds.
     pub(crate) fn limits(&self) -> ReconnectLimits {
         ReconnectLimits {

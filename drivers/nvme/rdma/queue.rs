@@ -118,6 +118,7 @@ use rrdma::{
     scatter::Buffer,
     sync::{
         Msecs,
+        RelaxedBool,
         SingleWriterCounter, //
     },
 };
@@ -147,6 +148,8 @@ pub struct Queue<U: Ulp> {
     sync: SyncSlot<Commands<U>>,
     admin_slots: KVec<AdminSlot<Commands<U>>>,
     aer: Option<Pin<KBox<AerSlot<Commands<U>>>>>,
+    /// The target disconnected, or acknowledged our disconnect.
+    disconnected: RelaxedBool,
     /// Number of ended commands at the last call of [`Queue::take_traffic`].
     seen: SingleWriterCounter,
 }
@@ -204,6 +207,7 @@ impl<U: Ulp> Queue<U> {
                 _ => None,
             },
             admin_slots: Self::admin_slots(&config, &pd, admin)?,
+            disconnected: RelaxedBool::new(false),
             seen: {
                 let seen = SingleWriterCounter::new();
                 seen.set(core.stats.ended());
@@ -408,6 +412,12 @@ impl<U: Ulp> Queue<U> {
         usize::try_from(ended.wrapping_sub(before)).is_ok_and(|ended| ended > in_flight)
     }
 
+    /// Returns whether the target disconnected, or acknowledged the disconnect of
+    /// [`end`](Self::end). The ULP's thread is woken when it does. Any context.
+    pub fn is_disconnected(&self) -> bool {
+        self.disconnected.get()
+    }
+
     /// Reports that the command of a tag timed out. Any context.
     pub fn report_timeout(&self, tag: u32) {
         self.core.report(ConnError::Timeout {
@@ -587,6 +597,10 @@ impl<U: Ulp> QpContext for Queue<U> {
 impl<U: Ulp> Endpoint for Queue<U> {
     fn lost(queue: &QueuePair<Self>, cause: Lost) {
         let this = queue.context();
+        if cause == Lost::Disconnected {
+            this.disconnected.set(true);
+            this.core.notifier.wake();
+        }
         this.core.report(ConnError::Lost {
             qid: this.qid(),
             cause,

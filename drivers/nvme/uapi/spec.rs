@@ -87,6 +87,9 @@ pub const LOSS_TMO_NEVER: u32 = 4_294_967_295;
 /// Default ctrl-loss-tmo, in seconds.
 pub const CTRL_LOSS_TMO_DEFAULT: u32 = 600;
 
+/// Value of cqt for the Command Quiesce Time that the target reports.
+pub const CQT_REPORTED: u32 = 4_294_967_295;
+
 /// Largest number of entries of a discovery log that the kernel reads.
 pub const DISCOVERY_ENTRIES_MAX: u32 = 1024;
 
@@ -329,6 +332,16 @@ attribute_set! {
         /// Reconnects after a connection loss, or after a reset whose first attempt failed; wraps
         /// around.
         NR_RECONNECTS = 40, "nr-reconnects", U32 { min: 0, max: u32::MAX };
+        /// Command Quiesce Time, in seconds. Writes that were in flight at a connection loss are
+        /// sent again, or fail, only when the target has ended the old association: it has
+        /// acknowledged the disconnect, or its keep-alive timer and this time have expired. 0: they
+        /// are not held; cqt-reported: the time that the target reports, or the keep-alive timeout
+        /// if it reports none. Default: cqt-reported.
+        CQT = 41, "cqt", U32 { min: 0, max: u32::MAX };
+        /// Number of writes that are held after a connection loss; absent if there are none.
+        HELD_WRITES = 42, "held-writes", U32 { min: 0, max: u32::MAX };
+        /// Milliseconds until the held writes are released.
+        HELD_WRITES_DUE = 43, "held-writes-due", U32 { min: 0, max: u32::MAX };
     }
 }
 
@@ -463,7 +476,7 @@ requests! {
     CONNECT_DO: Connect, admin: true, ctrl [
         TRADDR TRSVCID HOST_TRADDR SUBSYSNQN HOSTNQN HOSTID NR_IO_QUEUES QUEUE_SIZE KEEP_ALIVE_TMO
         CONNECT_TIMEOUT TOS DUPLICATE_CONNECT RECONNECT_DELAY CTRL_LOSS_TMO FAST_IO_FAIL_TMO
-        NR_WRITE_QUEUES NR_POLL_QUEUES DISABLE_SQFLOW
+        NR_WRITE_QUEUES NR_POLL_QUEUES DISABLE_SQFLOW CQT
     ];
 
     /// The do request of disconnect.
@@ -486,7 +499,7 @@ requests! {
 
     /// The do request of ctrl-set.
     CTRL_SET_DO: CtrlSet, admin: true, ctrl [
-        CTRL_ID CONNECT_TIMEOUT RECONNECT_DELAY CTRL_LOSS_TMO FAST_IO_FAIL_TMO
+        CTRL_ID CONNECT_TIMEOUT RECONNECT_DELAY CTRL_LOSS_TMO FAST_IO_FAIL_TMO CQT
     ];
 
     /// The do request of discover.

@@ -252,8 +252,12 @@ impl CmHandler {
             bindings::rdma_cm_event_type_RDMA_CM_EVENT_ADDR_CHANGE => {
                 return self.ended(Lost::AddressChanged, Cause::AddressChanged);
             }
-            // RDMA_CM_EVENT_DISCONNECTED and RDMA_CM_EVENT_TIMEWAIT_EXIT.
-            _ => return self.ended(Lost::Disconnected, Cause::Disconnected),
+            bindings::rdma_cm_event_type_RDMA_CM_EVENT_DISCONNECTED if status == 0 => {
+                return self.ended(Lost::Disconnected, Cause::Disconnected);
+            }
+            // RDMA_CM_EVENT_DISCONNECTED without an answer of the peer, and
+            // RDMA_CM_EVENT_TIMEWAIT_EXIT, which follows.
+            _ => return self.ended(Lost::Unreachable, Cause::Disconnected),
         }
         false
     }

@@ -31,7 +31,7 @@ pub enum Lost {
     /// (`RDMA_CM_EVENT_ADDR_CHANGE`).
     AddressChanged,
     /// The peer no longer answers, or its IP address has got another link address
-    /// (`RDMA_CM_EVENT_UNREACHABLE`).
+    /// (`RDMA_CM_EVENT_UNREACHABLE`), or it has not acknowledged our disconnect.
     Unreachable,
     /// The device is being removed (`RDMA_CM_EVENT_DEVICE_REMOVAL`).
     DeviceRemoved,

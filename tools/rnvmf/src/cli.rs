@@ -361,7 +361,7 @@ pub(crate) struct Device {
 /// Options of `set`.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("settings").required(true).multiple(true)
-    .args(["reconnect_delay", "ctrl_loss_tmo", "fast_io_fail_tmo", "timeout"]))]
+    .args(["reconnect_delay", "ctrl_loss_tmo", "fast_io_fail_tmo", "cqt", "timeout"]))]
 pub(crate) struct Set {
     /// Name of the controller, such as rnvmf0
     pub(crate) device: String,

@@ -3,6 +3,10 @@
 //! The association of a connected controller: its queues and their parameters.
 
 use super::{
+    held_writes::{
+        HeldFate,
+        HeldWrites, //
+    },
     serve::KeepAliveQueues,
     Controller, //
 };
@@ -14,6 +18,7 @@ use crate::{
         Io, //
     },
     namespace::ScanContext,
+    options::QuiesceTime,
 };
 use kernel::{
     prelude::*,
@@ -29,6 +34,7 @@ use nvme_proto::{
         Configuration, //
     },
     policy::{
+        keep_alive::KeepAlive,
         limits::queue_counts::{
             HctxType,
             IoQueueCounts, //
@@ -50,6 +56,10 @@ use rrdma::{
         Msecs, //
     },
 };
+
+/// Longest wait for the target to acknowledge the disconnects. A few round trips; a target that is
+/// gone does not.
+const ACKNOWLEDGE: Msecs = Msecs::new(250);
 
 /// The admin queue and I/O queues of one connect.
 ///
@@ -158,6 +168,10 @@ impl Association {
     /// pairs, end the requests, free everything.
     pub(super) fn tear_down(self: KBox<Self>, controller: &Controller, fate: InflightPolicy) {
         self.end_io(controller, fate);
+        match fate {
+            InflightPolicy::Fail => controller.held_writes.fail(),
+            _ => self.settle_held_writes(controller),
+        }
         end_admin(&self.admin);
     }
 
@@ -170,6 +184,7 @@ impl Association {
         if let Err(failure) = admin.disable(self.configuration) {
             controller.log(format_args!("reset: {}", failure.message()));
         }
+        self.settle_held_writes(controller);
         end_admin(&self.admin);
     }
 
@@ -181,14 +196,70 @@ impl Association {
         for channel in controller.admin_channels() {
             channel.pause();
         }
+        let settings = controller.settings();
+        let holds = fate != InflightPolicy::Fail && settings.holds_writes();
+        let held = holds.then_some(&controller.held_writes);
         for connection in &self.io {
             let stats = connection.queue_pair().context().stats();
             Queue::end(connection, |payload| {
-                fate.apply(payload.into_request(), stats)
+                end_inflight(payload.into_request(), fate, stats, held);
             });
         }
         // Requests that wait for a retry delay are dispatched now, like the others.
         self.tag_set.kick_requeued();
+    }
+
+    /// Decides when the writes that were in flight are released, after the I/O queues have ended.
+    /// Waits for the target to acknowledge the disconnects. Sleeps.
+    fn settle_held_writes(&self, controller: &Controller) {
+        let count = controller.held_writes.count();
+        if count == 0 {
+            return;
+        }
+        if self.is_acknowledged(controller) {
+            controller.held_writes.set_due(Deadline::after(Msecs::new(0)));
+            return controller.held_writes.release_if_due();
+        }
+        let limit = self.end_time(controller);
+        controller.held_writes.set_due(Deadline::after(limit));
+        controller.warn(format_args!(
+            "holding in-flight writes for {} ms: {count}; the target may still execute them",
+            limit.get()
+        ));
+    }
+
+    /// Returns whether the target has ended the connections of all I/O queues.
+    fn is_acknowledged(&self, controller: &Controller) -> bool {
+        let deadline = Deadline::after(ACKNOWLEDGE);
+        loop {
+            let mut queues = self.io.iter();
+            if queues.all(|queue| queue.queue_pair().context().is_disconnected()) {
+                return true;
+            }
+            if deadline.left() == Msecs::new(0) {
+                return false;
+            }
+            controller.wait(deadline.left());
+        }
+    }
+
+    /// Returns the time after which the target has ended the association by itself.
+    fn end_time(&self, controller: &Controller) -> Msecs {
+        /// The keep-alive time-out to assume without keep-alive.
+        const NO_KEEP_ALIVE_MS: u32 = 10_000;
+        let identity = &self.scan_context.identity;
+        let timeout_ms = match controller.options.keep_alive_ms() {
+            0 => NO_KEEP_ALIVE_MS,
+            timeout_ms => timeout_ms,
+        };
+        let quiesce_ms = match controller.settings().quiesce {
+            QuiesceTime::After(seconds) => seconds.get().saturating_mul(1000),
+            _ if identity.command_quiesce_time == 0 => timeout_ms,
+            _ => identity.command_quiesce_time.into(),
+        };
+        let keep_alive = KeepAlive::new(timeout_ms, identity.keep_alive_mode());
+        let end_ms = keep_alive.map_or(0, |policy| policy.association_end_ms(quiesce_ms));
+        Msecs::new(end_ms)
     }
 }
 
@@ -197,7 +268,7 @@ pub(super) fn end_admin(admin: &Connected<Queue>) {
     // An admin queue has no block requests.
     let stats = admin.queue_pair().context().stats();
     Queue::end(admin, |payload| {
-        InflightPolicy::Fail.apply(payload.into_request(), stats)
+        end_inflight(payload.into_request(), InflightPolicy::Fail, stats, None);
     });
 }
 
@@ -215,15 +286,26 @@ pub(super) enum InflightPolicy {
     CountedRetry,
 }
 
-impl InflightPolicy {
-    fn apply(self, request: Request<Io>, stats: &QueueStats) {
-        let counts = self == Self::CountedRetry;
-        let retries = self != Self::Fail && !request.no_retry();
-        if retries && request.data().may_retry_on_reconnect(counts) {
-            stats.retried();
-            request.requeue(None);
-        } else {
-            disk::end(request, Status::Transport);
-        }
+/// Ends a request that was in flight when its connection ended. A write is
+/// [held](super::held_writes) before, unless the administrator gave that up.
+fn end_inflight(
+    request: Request<Io>,
+    policy: InflightPolicy,
+    stats: &QueueStats,
+    held: Option<&HeldWrites>,
+) {
+    let counts = policy == InflightPolicy::CountedRetry;
+    let retries = policy != InflightPolicy::Fail && !request.no_retry();
+    let fate = match retries && request.data().may_retry_on_reconnect(counts) {
+        true => HeldFate::Retry,
+        false => HeldFate::Fail,
+    };
+    if fate == HeldFate::Retry {
+        stats.retried();
+    }
+    match (held, fate) {
+        (Some(held), fate) if request.op().is_write() => held.hold(request, fate),
+        (_, HeldFate::Retry) => request.requeue(None),
+        (_, HeldFate::Fail) => disk::end(request, Status::Transport),
     }
 }

@@ -19,6 +19,7 @@ use crate::{
     options::{
         Limit,
         Options,
+        QuiesceTime,
         Settings, //
     },
 };
@@ -80,6 +81,7 @@ impl Discovery {
             reconnect_delay: 1,
             give_up: Limit::After(0),
             fail_io: Limit::After(0),
+            quiesce: QuiesceTime::NoHold,
         };
         let controller = Controller::new(services, id, CtrlName::Discovery(id), options, settings)?;
         Arc::pin_init(

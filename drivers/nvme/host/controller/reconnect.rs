@@ -133,8 +133,9 @@ impl<'a> Reconnect<'a> {
         before: &ScanContext,
         again: Result<Reconnected, CtrlError>,
     ) -> Option<Reconnected> {
-        if let Ok(again) = &again {
-            again.association.publish(controller);
+        match &again {
+            Ok(again) => again.association.publish(controller),
+            Err(_) => controller.held_writes.fail(),
         }
         set_io(controller, before, IoState::Failing);
         controller.status.update(|status| status.reconnect = None);
@@ -246,6 +247,7 @@ impl<'a> Reconnect<'a> {
             if self.controller.is_deleting() {
                 return None;
             }
+            self.controller.held_writes.release_if_due();
             let limits = self.controller.settings().limits();
             let pause = PauseState {
                 since_loss_ms: self.status.since_loss_ms(),
@@ -273,7 +275,8 @@ impl<'a> Reconnect<'a> {
                 }
                 ReconnectAction::Wait { ms, attempt_ms } => {
                     self.show(Some(Deadline::after(Msecs::new(attempt_ms))));
-                    self.controller.wait(Msecs::new(ms));
+                    let release = self.controller.held_writes.due().left();
+                    self.controller.wait(Msecs::new(ms).min(release));
                 }
             }
         }

@@ -42,6 +42,7 @@ use rrdma::{
         },
     },
     sync::{
+        Deadline,
         OwnedQueue,
         WorkKind, //
     },
@@ -56,6 +57,9 @@ pub(crate) struct CtrlView<'a> {
     pub(crate) settings: Settings,
     /// Number of namespaces with a disk.
     pub(crate) namespaces: u32,
+    /// Number of writes that are held after a connection loss, and when they are released.
+    pub(crate) held_writes: u32,
+    pub(crate) held_writes_due: Deadline,
     pub(crate) status: &'a Status,
 }
 

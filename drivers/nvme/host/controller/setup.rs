@@ -246,6 +246,12 @@ impl<'a> Setup<'a> {
             None => tag_set(requested_queues, split, &params)
                 .map_err(|error| CtrlError::kernel(ErrorStage::Queues, error, "tag set"))?,
         };
+        let requests = usize::from(params.size().zero_based())
+            .saturating_mul(requested_queues.total().get().into());
+        self.controller
+            .held_writes
+            .reserve(requests)
+            .map_err(|error| CtrlError::kernel(ErrorStage::Queues, error, "held writes"))?;
         let info = CtrlInfo {
             device: queue.queue_pair().device().name(),
             identity: identity.clone(),

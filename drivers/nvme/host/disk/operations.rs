@@ -129,6 +129,9 @@ impl Operations for Io {
     }
 
     fn timeout(hctx: &Arc<HctxQueue>, request: &RequestRef<Self>) -> TimeoutAction {
+        if request.data().is_held() {
+            return TimeoutAction::ResetTimer;
+        }
         if hctx.poll_timed_out(request) {
             return TimeoutAction::Done;
         }

@@ -31,6 +31,8 @@ pub(crate) struct RequestPdu {
     path_deadline: Claim<Deadline>,
     /// Set on time-out; if the request still completes, the tag's next request loses one retry.
     timed_out: RelaxedBool,
+    /// The request is in no queue: the controller's thread holds it after a connection loss.
+    held: RelaxedBool,
     pub(super) passthru: PassthruCmd,
 }
 
@@ -43,6 +45,7 @@ impl RequestPdu {
             retries: SingleWriterCounter::new(),
             path_deadline: Claim::new(Deadline::NEVER),
             timed_out: RelaxedBool::new(false),
+            held: RelaxedBool::new(false),
             passthru: PassthruCmd::new(),
         }
     }
@@ -87,6 +90,16 @@ impl RequestPdu {
     #[inline]
     pub(super) fn reset(&self) {
         self.retries.set(0);
+    }
+
+    /// Sets whether the controller's thread holds the request, so that it does not time out.
+    pub(crate) fn set_held(&self, held: bool) {
+        self.held.set(held);
+    }
+
+    /// Returns whether the controller's thread holds the request.
+    pub(super) fn is_held(&self) -> bool {
+        self.held.get()
     }
 
     /// Records that the request timed out.

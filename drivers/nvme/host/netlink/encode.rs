@@ -32,6 +32,7 @@ use crate::{
     options::{
         Limit,
         Options,
+        QuiesceTime,
         Settings, //
     },
 };
@@ -57,6 +58,10 @@ pub(super) fn controller(message: &mut Message<'_>, ctrl: &CtrlView<'_>) -> Resu
     message.put_str(ctrl::NAME, name(ctrl.name).as_str())?;
     options(message, ctrl.options)?;
     settings(message, &ctrl.settings)?;
+    if ctrl.held_writes > 0 {
+        message.put_u32(ctrl::HELD_WRITES, ctrl.held_writes)?;
+        message.put_u32(ctrl::HELD_WRITES_DUE, ctrl.held_writes_due.left().get())?;
+    }
     ctrl.status.with(|status| {
         if let Some(reconnect) = &status.reconnect {
             self::reconnect(message, reconnect, ctrl.settings.give_up)?;
@@ -82,7 +87,15 @@ fn settings(message: &mut Message<'_>, settings: &Settings) -> Result {
     message.put_u32(ctrl::CONNECT_TIMEOUT, settings.connect_timeout.get())?;
     message.put_u32(ctrl::RECONNECT_DELAY, settings.reconnect_delay)?;
     message.put_u32(ctrl::CTRL_LOSS_TMO, seconds(settings.give_up))?;
-    message.put_u32(ctrl::FAST_IO_FAIL_TMO, seconds(settings.fail_io))
+    message.put_u32(ctrl::FAST_IO_FAIL_TMO, seconds(settings.fail_io))?;
+    message.put_u32(
+        ctrl::CQT,
+        match settings.quiesce {
+            QuiesceTime::Reported => uapi::CQT_REPORTED,
+            QuiesceTime::After(seconds) => seconds.get(),
+            QuiesceTime::NoHold => 0,
+        },
+    )
 }
 
 fn seconds(limit: Limit) -> u32 {

@@ -14,6 +14,7 @@ use crate::{
         HostIdConflict,
         Limit,
         Options,
+        QuiesceTime,
         Settings, //
         TransportAddr,
     },
@@ -30,7 +31,10 @@ use crate::{
         Command, //
     },
 };
-use core::num::NonZeroU16;
+use core::num::{
+    NonZeroU16,
+    NonZeroU32, //
+};
 use kernel::{
     prelude::*,
     str::CString,
@@ -61,14 +65,16 @@ const DEFAULTS: Settings = Settings {
     reconnect_delay: uapi::RECONNECT_DELAY_DEFAULT,
     give_up: Limit::After(uapi::CTRL_LOSS_TMO_DEFAULT),
     fail_io: Limit::Never,
+    quiesce: QuiesceTime::Reported,
 };
 
 /// Attributes of [`Settings`].
-const SETTINGS: [u16; 4] = [
+const SETTINGS: [u16; 5] = [
     ctrl::CONNECT_TIMEOUT,
     ctrl::RECONNECT_DELAY,
     ctrl::CTRL_LOSS_TMO,
     ctrl::FAST_IO_FAIL_TMO,
+    ctrl::CQT,
 ];
 
 /// Starts to connect a controller; replies with its number and name.
@@ -432,6 +438,12 @@ fn settings(request: &Request<'_>, rest: Settings) -> Result<Settings> {
         reconnect_delay: delay.unwrap_or(rest.reconnect_delay),
         give_up: limit(request, ctrl::CTRL_LOSS_TMO, rest.give_up)?,
         fail_io: limit(request, ctrl::FAST_IO_FAIL_TMO, rest.fail_io)?,
+        quiesce: match request.u32(ctrl::CQT).map(NonZeroU32::new) {
+            None => rest.quiesce,
+            Some(None) => QuiesceTime::NoHold,
+            Some(Some(seconds)) if seconds.get() > uapi::LOSS_TMO_MAX => QuiesceTime::Reported,
+            Some(Some(seconds)) => QuiesceTime::After(seconds),
+        },
     })
 }
 

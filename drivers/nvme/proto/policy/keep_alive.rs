@@ -36,6 +36,20 @@ impl KeepAlive {
         period.max(1)
     }
 
+    /// Returns the time after a connection loss until the controller has ended all commands of the
+    /// old association, in milliseconds. `quiesce_ms` is its Command Quiesce Time.
+    ///
+    /// Its keep-alive timer expires one timeout after the last command that it received. With
+    /// [`KeepAliveMode::TrafficBased`] it may take a second one, because the controller only looks
+    /// whether there was a command in each period.
+    pub const fn association_end_ms(self, quiesce_ms: u32) -> u32 {
+        let expiry = match self.mode {
+            KeepAliveMode::TrafficBased => self.timeout_ms.saturating_mul(2),
+            KeepAliveMode::CommandBased => self.timeout_ms,
+        };
+        expiry.saturating_add(quiesce_ms)
+    }
+
     /// Returns whether to send a Keep Alive at the end of a period. `traffic` says whether a
     /// command was sent and ended in that period.
     pub const fn is_due(self, traffic: bool) -> bool {
@@ -67,6 +81,15 @@ mod tests {
         }
         assert_eq!(KeepAlive::new(0, CommandBased), None);
         assert_eq!(KeepAlive::new(0, TrafficBased), None);
+    }
+
+    #[test]
+    fn end_of_the_association() {
+        for (mode, expected) in [(CommandBased, 7_000), (TrafficBased, 12_000)] {
+            let keep_alive = KeepAlive::new(5_000, mode).unwrap();
+            assert_eq!(keep_alive.association_end_ms(2_000), expected);
+            assert_eq!(keep_alive.association_end_ms(u32::MAX), u32::MAX);
+        }
     }
 
     #[test]

@@ -113,6 +113,12 @@ pub(crate) struct Controller {
     pub(crate) ctrl_loss_tmo: Option<LossTmo>,
     /// Time after which I/O fails.
     pub(crate) fast_io_fail_tmo: Option<LossTmo>,
+    /// Time after the target's keep-alive timeout until it has ended its commands.
+    pub(crate) cqt: Option<LossTmo>,
+    /// Number of writes that are held after a connection loss.
+    pub(crate) held_writes: Option<u32>,
+    /// Milliseconds until the held writes are released.
+    pub(crate) held_writes_due: Option<u32>,
     /// Reconnect attempts since the connection was lost; absent while it is connected.
     pub(crate) attempts: Option<u32>,
     /// Milliseconds until the next reconnect attempt; absent during an attempt.

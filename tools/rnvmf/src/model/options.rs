@@ -100,11 +100,17 @@ pub(crate) struct ReconnectOptions {
           value_parser = loss_tmo())]
     pub(crate) ctrl_loss_tmo: Option<u32>,
 
-    /// Seconds after a connection loss until I/O fails, 0 to 4294967; -1: when reconnecting ends
-    /// [default: -1]
+    /// Seconds after a connection loss until I/O fails, 0 to 4294967; -1: when reconnecting ends. With
+    /// 0, in-flight writes fail while the target may still execute them [default: -1]
     #[arg(short = 'F', long, visible_alias = "fast_io_fail_tmo", value_name = "SECONDS",
           allow_negative_numbers = true, value_parser = loss_tmo())]
     pub(crate) fast_io_fail_tmo: Option<u32>,
+
+    /// Seconds that the target may need to end commands of a lost connection, 0 to 4294967, after
+    /// its keep-alive timer has expired. Writes in flight at the loss are held until then. 0: do not
+    /// hold them; -1: as the target reports, or the keep-alive timeout [default: -1]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = loss_tmo())]
+    pub(crate) cqt: Option<u32>,
 }
 
 /// Returns a parser for numbers within limits, which are inclusive.
@@ -182,6 +188,7 @@ mod tests {
             reconnect_delay: Some(1),
             ctrl_loss_tmo,
             fast_io_fail_tmo,
+            cqt: None,
         };
         let now = reconnect(Some(600), Some(LOSS_TMO_NEVER));
         for (asked, now, text) in [

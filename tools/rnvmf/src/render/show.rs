@@ -39,6 +39,7 @@ pub(crate) fn detail(controller: &Controller, namespaces: &[Namespace]) -> Strin
         ("error", error.map(|error| error.message.clone())),
         ("failed stage", text(error.map(|error| error.stage))),
         ("attempts to connect", attempts(c)),
+        ("held writes", held_writes(c)),
         ("subsystem", Some(c.subsysnqn.clone())),
         ("address", Some(c.endpoint().to_string())),
         ("host address", c.host_traddr.clone()),
@@ -108,6 +109,13 @@ fn attempts(controller: &Controller) -> Option<String> {
         text += &format!(", given up in {} s", ms.div_ceil(1000));
     }
     Some(text)
+}
+
+/// Returns how many writes are held, and until when.
+fn held_writes(controller: &Controller) -> Option<String> {
+    let (count, ms) = (controller.held_writes?, controller.held_writes_due?);
+    let seconds = ms.div_ceil(1000);
+    Some(format!("{count}, for {seconds} s: the target may still execute them"))
 }
 
 fn disk(namespace: &Namespace) -> String {

@@ -103,6 +103,7 @@ pub(super) fn set(
         reconnect_delay: before.reconnect_delay,
         ctrl_loss_tmo: before.ctrl_loss_tmo.map(|tmo| tmo.0),
         fast_io_fail_tmo: before.fast_io_fail_tmo.map(|tmo| tmo.0),
+        cqt: before.cqt.map(|tmo| tmo.0),
     };
     if let Some(text) = settings.reconnect.ineffective(&before_options) {
         printer.warn(&text);

@@ -22,6 +22,7 @@ const DEFAULTS: ReconnectOptions = ReconnectOptions {
     reconnect_delay: Some(RECONNECT_DELAY_DEFAULT),
     ctrl_loss_tmo: Some(CTRL_LOSS_TMO_DEFAULT),
     fast_io_fail_tmo: Some(LOSS_TMO_NEVER),
+    cqt: None,
 };
 
 /// Converts the options to the arguments of the kernel: resolves the address of the target.

@@ -46,6 +46,8 @@ pub struct Controller {
     pub anatt: u8,
     /// Granularity of the keep alive timer (KAS), in units of 100 ms; 0 if there is no timer.
     pub keep_alive_granularity: u16,
+    /// Command Quiesce Time (CQT) in milliseconds; 0 if not reported.
+    pub command_quiesce_time: u16,
     /// Largest number of outstanding commands of a queue (MAXCMD); 0 if not reported.
     pub max_commands: u16,
     /// Optional NVM commands (ONCS): see [`Self::has_dataset_management`] and
@@ -142,6 +144,7 @@ impl Controller {
             log_pages: fields.u8::<261>(),
             anatt: fields.u8::<342>(),
             keep_alive_granularity: fields.u16::<320>(),
+            command_quiesce_time: fields.u16::<386>(),
             max_commands: fields.u16::<514>(),
             optional_commands: fields.u16::<520>(),
             write_cache: fields.u8::<525>(),

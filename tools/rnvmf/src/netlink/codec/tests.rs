@@ -136,6 +136,7 @@ fn a_connect_sends_every_option() {
                 reconnect_delay: Some(6),
                 ctrl_loss_tmo: Some(7),
                 fast_io_fail_tmo: Some(u32::MAX),
+                cqt: Some(8),
             },
         },
         duplicate_connect: true,

@@ -200,6 +200,7 @@ fn options_reach_the_kernel() {
                 reconnect_delay: Some(2),
                 ctrl_loss_tmo: Some(LOSS_TMO_NEVER),
                 fast_io_fail_tmo: Some(5),
+                cqt: None,
             },
         },
         duplicate_connect: true,

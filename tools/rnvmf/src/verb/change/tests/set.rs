@@ -27,6 +27,7 @@ fn run_mock_with(
             reconnect_delay: None,
             ctrl_loss_tmo,
             fast_io_fail_tmo: Some(5),
+            cqt: None,
         },
         timeout: Some(2),
     };
@@ -64,6 +65,7 @@ fn what_is_not_named_stays() {
         reconnect_delay: None,
         ctrl_loss_tmo: Some(LOSS_TMO_NEVER),
         fast_io_fail_tmo: Some(5),
+        cqt: None,
     };
     let settings = Settings {
         reconnect,

@@ -235,6 +235,14 @@ static void deliver(struct queue *queue, struct reply *reply)
 	}
 }
 
+void mute_queues(void)
+{
+	struct queue *queue;
+
+	for (queue = queues; queue; queue = queue->next)
+		queue->mute = true;
+}
+
 static void serve(struct queue *queue, const struct capsule *capsule)
 {
 	struct reply reply = {
@@ -243,6 +251,8 @@ static void serve(struct queue *queue, const struct capsule *capsule)
 	};
 	enum step step = step_of(queue, capsule->sqe);
 
+	if (queue->mute)
+		return;
 	printf("%u %s\n", queue->qid, step_names[step]);
 	answer(queue, capsule, step, &reply);
 	if (twist && step == twisted && !spared)
@@ -428,6 +438,8 @@ static void take_event(struct rdma_event_channel *channel)
 	case RDMA_CM_EVENT_REJECTED:
 	case RDMA_CM_EVENT_UNREACHABLE:
 	case RDMA_CM_EVENT_CONNECT_ERROR:
+		if (queue && queue->mute)
+			break;
 		/* Also flushes the posted work requests. */
 		rdma_disconnect(event->id);
 		/* An ignored request has no queue. */

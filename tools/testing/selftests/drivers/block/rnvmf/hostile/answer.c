@@ -448,6 +448,22 @@ static void read_write(struct queue *queue, const struct capsule *capsule, struc
 	}
 }
 
+#define TRAP_SIZE	65536
+static uint8_t kept[TRAP_SIZE];
+
+void keep_write(void)
+{
+	uint8_t *trap = disk + (TRAP << block_shift);
+
+	memcpy(kept, trap, sizeof(kept));
+	memset(trap, 0, sizeof(kept));
+}
+
+void land_write(void)
+{
+	memcpy(disk + (TRAP << block_shift), kept, sizeof(kept));
+}
+
 void answer(struct queue *queue, const struct capsule *capsule, enum step step, struct reply *reply)
 {
 	read_sgl(reply);

@@ -63,6 +63,8 @@ struct queue {
 	bool deaf;
 	unsigned int kept[RECEIVES];
 	unsigned int nr_kept;
+	/* The target ignores all commands, and does not acknowledge a disconnect. */
+	bool mute;
 	/* hang_up() was called, possibly before RDMA_CM_EVENT_ESTABLISHED. */
 	bool over;
 	/* The connection has ended; the queue is freed when no command of it is being served. */
@@ -113,11 +115,12 @@ extern unsigned long slow;
 extern unsigned long delay;
 /* The host has enabled ACRE. Before that a status has no retry delay. */
 extern bool keeps_delay;
+/* Version of the specification (VS): VERSION in the environment. */
+extern unsigned long version;
 /*
  * Number of namespaces, all with the same blocks: NAMESPACES in the environment. The namespace with
  * the NSID OTHER, from the environment, has another UUID.
  */
-extern unsigned long version;
 extern unsigned long namespaces;
 extern unsigned long other;
 /* The namespaces have this EUI-64 instead of a UUID: EUI in the environment. */
@@ -131,7 +134,16 @@ extern unsigned long logged;
 bool move(struct queue *queue, enum ibv_wr_opcode opcode, unsigned int length, uint64_t address,
 	  uint32_t rkey);
 
+/* Makes the target ignore the present connections: no reply, no acknowledged disconnect. */
+void mute_queues(void);
+
 /* hostile/answer.c */
+
+/* Undoes the last write to the block TRAP, and keeps its data. */
+void keep_write(void);
+
+/* Executes the write that was kept. */
+void land_write(void);
 
 extern const char *const step_names[STEPS];
 

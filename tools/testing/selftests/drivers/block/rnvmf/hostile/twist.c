@@ -3,6 +3,7 @@
  * The twists: how a reply violates the protocol.
  */
 #include <err.h>
+#include <time.h>
 
 #include "target.h"
 
@@ -159,6 +160,40 @@ static void twist_deaf(struct queue *queue, struct reply *reply)
 	queue->deaf = true;
 }
 
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	if (clock_gettime(CLOCK_MONOTONIC, &now))
+		err(1, "clock_gettime");
+	return now.tv_sec * 1000ULL + now.tv_nsec / 1000000;
+}
+
+/*
+ * A write that outlives its connection. The target keeps the first one, and ignores its connections
+ * from then on. When it has executed the second write of later connections, it executes the old one.
+ * It does not if the write is older than VALUE milliseconds: the old association has ended then.
+ */
+static void twist_outlive(struct queue *queue, struct reply *reply)
+{
+	static uint64_t since;
+	static unsigned int later;
+
+	if (!since) {
+		since = now_ms();
+		keep_write();
+		mute_queues();
+		reply->silent = true;
+	} else if (++later == 2) {
+		if (now_ms() - since > value) {
+			printf("- ended\n");
+		} else {
+			land_write();
+			printf("- landed\n");
+		}
+	}
+}
+
 static const struct twist twists[] = {
 	{ "silent", twist_silent }, { "hang-up", twist_hang_up }, { "status", twist_status },
 	{ "result", twist_result }, { "poke", twist_poke }, { "fill", twist_fill },
@@ -167,7 +202,7 @@ static const struct twist twists[] = {
 	{ "late", twist_late }, { "move", twist_move }, { "flood", twist_flood },
 	{ "drift", twist_drift }, { "short", twist_short }, { "steal", twist_steal },
 	{ "deaf", twist_deaf }, { "stale", twist_stale }, { "keep-late", twist_keep_late },
-	{ "head", twist_head },
+	{ "head", twist_head }, { "outlive", twist_outlive },
 };
 const struct twist *find_twist(const char *name)
 {

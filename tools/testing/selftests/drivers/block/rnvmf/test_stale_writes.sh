@@ -1,0 +1,112 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Tests writes that were in flight at a connection loss. The target ignores the old connection, and
+# executes its write late, unless its keep-alive timer and its Command Quiesce Time have expired.
+
+. "$(dirname "$0")/lib.sh"
+. "$HERE/lib/hostile.sh"
+
+# Keep-alive timeout and Command Quiesce Time in seconds. The host detects the loss after 1.5 times
+# the former, and reconnects within the latter.
+KEEP_ALIVE=2
+QUIESCE=$((4 * SLOWDOWN))
+# Where the target keeps a write, in units of 64 KiB.
+TRAP=64
+
+setup() {
+	modprobe rnvmf && modprobe rdma_ucm && network_single && hostile_build || return 1
+	OBJECTS=$(rdma_objects)
+}
+
+# put old|new: write this data to the disk.
+put() {
+	head -c 65536 /dev/zero | tr '\0' "${1:0:1}" >"$SCRATCH/$1"
+	dd if="$SCRATCH/$1" of="$(disk "$CTRL" 1)" bs=64k seek=$TRAP oflag=direct conv=notrunc 2>"$SCRATCH/errors"
+}
+
+# loses_a_write OPTION...: lose the connection while the old data is written, then write the new data,
+# and read it back to $SCRATCH/read. The connect options are those given.
+loses_a_write() {
+	hostile trap-write outlive $(((KEEP_ALIVE + QUIESCE) * 1000))
+	SERVICE=4477 connect "$TARGET4" -k $KEEP_ALIVE --reconnect-delay 1 "$@"
+	if ! put old; then
+		has "$(<"$SCRATCH/errors")" "$LOST"
+		FAILED=yes
+		wait_until "$SOON" state_is "$CTRL" live || fail "$CTRL is in state $(ctrl_field "$CTRL" state)"
+		# An upper layer that writes again, as on another path.
+		put old || fail "$(<"$SCRATCH/errors")"
+	fi
+	put new || fail "$(<"$SCRATCH/errors")"
+	run dd if="$(disk "$CTRL" 1)" of="$SCRATCH/read" bs=64k skip=$TRAP count=1 iflag=direct
+	disconnect "$CTRL"
+	end_process "$TARGET"
+}
+
+# The write is sent again only when the target has ended the old association.
+is_held() {
+	loses_a_write --cqt $QUIESCE
+	seen '- ended' || fail "the write was sent again before the old association had ended"
+	cmp "$SCRATCH/read" "$SCRATCH/new" || fail "the data is stale"
+}
+
+# The controller is live again before the write is sent, and reads go on.
+is_shown() {
+	local writer
+	hostile trap-write outlive $(((KEEP_ALIVE + QUIESCE) * 1000))
+	SERVICE=4477 connect "$TARGET4" -k $KEEP_ALIVE --reconnect-delay 1 --cqt $QUIESCE
+	(put old || exit 1) &
+	writer=$!
+	loses
+	wait_until "$SOON" state_is "$CTRL" live || fail "$CTRL is in state $(ctrl_field "$CTRL" state)"
+	run "${RNVMF[@]}" show "$CTRL"
+	has "$OUTPUT" 'held writes +1, for [0-9]+ s: the target may still execute them'
+	same held 1 "$(ctrl_field "$CTRL" held_writes)"
+	run dd if="$(disk "$CTRL" 1)" of=/dev/null bs=64k count=1 iflag=direct
+	wait $writer || fail "$(<"$SCRATCH/errors")"
+	run "${RNVMF[@]}" show "$CTRL"
+	[[ $OUTPUT != *'held writes'* ]] || fail "a write is still shown as held: $OUTPUT"
+	disconnect "$CTRL"
+	end_process "$TARGET"
+}
+
+# Without the hold the test sees the stale data.
+is_not_held() {
+	loses_a_write --cqt 0
+	seen '- landed' || fail "the target did not execute the old write"
+	cmp "$SCRATCH/read" "$SCRATCH/old" || fail "the data is not stale"
+}
+
+# To fail I/O at once gives the guarantee up: the upper layer sends the write again.
+fails_at_once() {
+	local FAILED=no
+	loses_a_write --cqt $QUIESCE --fast-io-fail-tmo 0
+	same "the write failed" yes $FAILED
+	seen '- landed' || fail "the target did not execute the old write"
+	cmp "$SCRATCH/read" "$SCRATCH/old" || fail "the data is not stale"
+}
+
+# A disconnect without a connection does not wait for the end of the hold: the write fails.
+ends_with_the_controller() {
+	local writer status=0
+	hostile trap-write outlive 60000
+	SERVICE=4477 connect "$TARGET4" -k $KEEP_ALIVE --reconnect-delay 1 --cqt 50
+	(put old || exit 1) &
+	writer=$!
+	loses
+	wait_until "$SOON" state_is "$CTRL" live || fail "$CTRL is in state $(ctrl_field "$CTRL" state)"
+	end_process "$TARGET"
+	loses
+	timed_disconnect "$CTRL"
+	[ $TOOK -lt $((2000 * SLOWDOWN)) ] || fail "the disconnect took $TOOK ms"
+	wait $writer || status=$?
+	same "status of the writer" 1 $status
+	has "$(<"$SCRATCH/errors")" "$LOST"
+}
+
+main setup \
+	is_held \
+	is_shown \
+	is_not_held \
+	fails_at_once \
+	ends_with_the_controller
