@@ -71,7 +71,7 @@ pub(crate) struct Settings {
 /// after the target's keep-alive timer has expired.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum QuiesceTime {
-    /// As the target reports it (CQT), or the keep-alive time-out if it reports none.
+    /// As the target reports it (CQT). If it reports none, the keep-alive time-out, but at most 10 s.
     Reported,
     /// In seconds.
     After(NonZeroU32),

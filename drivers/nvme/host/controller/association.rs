@@ -245,16 +245,17 @@ impl Association {
 
     /// Returns the time after which the target has ended the association by itself.
     fn end_time(&self, controller: &Controller) -> Msecs {
-        /// The keep-alive time-out to assume without keep-alive.
-        const NO_KEEP_ALIVE_MS: u32 = 10_000;
+        /// The keep-alive time-out to assume without keep-alive, and the largest Command Quiesce
+        /// Time to assume for a target that reports none.
+        const DEFAULT_MS: u32 = 10_000;
         let identity = &self.scan_context.identity;
         let timeout_ms = match controller.options.keep_alive_ms() {
-            0 => NO_KEEP_ALIVE_MS,
+            0 => DEFAULT_MS,
             timeout_ms => timeout_ms,
         };
         let quiesce_ms = match controller.settings().quiesce {
             QuiesceTime::After(seconds) => seconds.get().saturating_mul(1000),
-            _ if identity.command_quiesce_time == 0 => timeout_ms,
+            _ if identity.command_quiesce_time == 0 => timeout_ms.min(DEFAULT_MS),
             _ => identity.command_quiesce_time.into(),
         };
         let keep_alive = KeepAlive::new(timeout_ms, identity.keep_alive_mode());

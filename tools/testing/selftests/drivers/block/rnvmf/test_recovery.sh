@@ -62,7 +62,7 @@ target_is_at() {
 # reports the change.
 address_moves_under_io() {
 	# The keep-alive must not detect the loss first.
-	local CONNECT_OPTIONS=(-k $((10 * SOON)) -c 1 --timeout $((5 * SLOWDOWN)))
+	local CONNECT_OPTIONS=(-k $((10 * SOON)) -c 1 --timeout $((5 * SLOWDOWN)) --cqt 0)
 	start_pair
 	connect "$TARGET4"
 	start_verify
@@ -187,7 +187,7 @@ freezes() {
 # A command that freezes the queue must not block the reconnect that the I/O in flight needs.
 lost_while_a_command_waits_to_be_alone() {
 	# The target must not detect the loss: it would wait for its write and accept no connection.
-	local CONNECT_OPTIONS=(-k 0 -c 1 --timeout $((5 * SLOWDOWN)))
+	local CONNECT_OPTIONS=(-k 0 -c 1 --timeout $((5 * SLOWDOWN)) --cqt 0)
 	start_alone
 	silence
 	run ip netns exec "$HOST_NETNS" rdma link delete rnvmf_rxe1
