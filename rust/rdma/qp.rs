@@ -228,8 +228,10 @@ pub struct QueuePair<E: QpContext> {
     /// Completed on `IB_EVENT_QP_LAST_WQE_REACHED`: no more shared receives are taken.
     #[pin]
     last_receive: TimedCompletion,
-    /// Credits of the send queue for RDMA reads and writes, see [`rw`](super::rw).
+    /// Credits of the send queue for the work requests of a [`Chain`](super::wr::Chain).
     pub(super) sq_credits: SqCredits,
+    /// Credits of the send queue for RDMA reads and writes, see [`rw`](super::rw).
+    pub(super) rw_credits: SqCredits,
     /// Released when the queue pair is destroyed.
     #[pin]
     pub(super) deferred_release: DeferredRelease,
@@ -275,7 +277,8 @@ impl<E: QpContext> QueuePair<E> {
             idle <- new_mutex!(false, "rrdma::QueuePair"),
             sends <- Sends::new(),
             last_receive <- TimedCompletion::new(),
-            sq_credits: SqCredits::new(init_attr.rdma_rw.as_ref(), init_attr.device(), init_attr.capacity),
+            sq_credits: SqCredits::new(init_attr.capacity.sends),
+            rw_credits: SqCredits::new(init_attr.rdma_rw_requests()),
             deferred_release <- DeferredRelease::new(),
             partially_posted <- PartiallyPosted::new(),
             groups <- Groups::new(),
@@ -349,6 +352,11 @@ impl<E: QpContext> QueuePair<E> {
     /// Refuses further posting. Does not wait for posted work requests. Any context.
     pub fn close(&self) {
         self.closed.set(true);
+    }
+
+    /// Returns whether the queue pair refuses posting. Any context.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.get()
     }
 
     /// Sets whether nothing can be posted, which holds in the RESET state of a new queue pair. A

@@ -278,7 +278,7 @@ where
         };
         to_result(requests.min(0))?;
         let requests = requests.unsigned_abs();
-        if let Err(error) = queue.sq_credits.take(requests) {
+        if let Err(error) = queue.rw_credits.take(requests) {
             // SAFETY: The context was initialised above for `queue`, never posted, and is not used
             // afterwards.
             unsafe { destroy(&work, queue.as_raw(), direction) };
@@ -318,7 +318,7 @@ impl<D: Scatter + Send + 'static, E: QpContext> RdmaRw<D, E> {
         } = &rw_context.value;
         // SAFETY: By the type invariants, which end here. Nothing of the context is posted.
         unsafe { destroy(work, self.queue.as_raw(), *direction) };
-        self.queue.sq_credits.put(self.requests);
+        self.queue.rw_credits.put(self.requests);
         Some(rw_context)
     }
 
@@ -370,7 +370,9 @@ impl<D: Scatter + Send + 'static, E: QpContext> RdmaRw<D, E> {
         // SAFETY: The list is well-formed. By the safety requirements the memory that it names
         // stays valid.
         unsafe { queue.post_raw_send(first, &rcu::read_lock()) }
-            .map_err(|(error, bad)| (error, !ptr::eq(bad, first)))
+            // The work requests have credits: a device that reports a full queue does not report
+            // what it took.
+            .map_err(|(error, bad)| (error, error == ENOMEM || !ptr::eq(bad, first)))
             .inspect_err(|(_, some)| {
                 if !some {
                     rw_cqe.operation.set(ptr::null_mut());

@@ -98,6 +98,12 @@ impl<E: QpContext> QpInitAttr<E> {
         self
     }
 
+    /// Returns how many work requests the RDMA reads and writes need.
+    pub(super) fn rdma_rw_requests(&self) -> u32 {
+        self.rdma_rw
+            .map_or(0, |cap| cap.requests(self.device(), self.capacity))
+    }
+
     /// Returns the device of the protection domain.
     pub(super) fn device(&self) -> &Device {
         self.pd.device()

@@ -25,6 +25,8 @@ use kernel::{
 #[repr(C)]
 pub(in crate::rdma) struct CqeNode {
     cqe: Opaque<bindings::ib_cqe>,
+    /// Credits of the send queue that the operation returns when it completes.
+    pub(in crate::rdma) credits: u32,
     /// Next entry, while this one is in a list.
     next: *mut CqeNode,
 }
@@ -36,6 +38,7 @@ impl CqeNode {
     pub(in crate::rdma) fn new() -> Self {
         Self {
             cqe: Opaque::zeroed(),
+            credits: 0,
             next: ptr::null_mut(),
         }
     }

@@ -2,34 +2,31 @@
 
 //! Credits of the send queue.
 
-use super::{
-    QpCap,
-    RdmaRwCap, //
+use core::sync::atomic::{
+    AtomicU32,
+    Ordering, //
 };
-use crate::rdma::device::Device;
-use kernel::{
-    prelude::*,
-    sync::atomic::{
-        ordering,
-        Atomic, //
-    },
-};
+use kernel::prelude::*;
 
-/// Credits of the send queue for the work requests of [RDMA reads and writes](crate::rdma::rw).
+/// Credits of the send queue: one for each work request that it was created for.
 ///
-/// All threads that use a queue pair share its send queue, so there is one counter. Each read or
-/// write changes it twice, in addition to posting its work requests.
+/// The device never finds its queue full, because each work request needs a credit. That matters
+/// on a device that does not report which work requests it took before its queue was full: erdma
+/// returns the first one in any case.
+///
+/// All threads that use a queue pair share its send queue, so there is one counter. Each operation
+/// changes it twice.
 pub(in crate::rdma) struct SqCredits {
-    free: Atomic<u32>,
+    // From `core`, as only Rust accesses it, and each I/O changes it: no function call.
+    free: AtomicU32,
     all: u32,
 }
 
 impl SqCredits {
-    /// Creates a credit for each work request of `cap`; none if there is no `cap`.
-    pub(super) fn new(cap: Option<&RdmaRwCap>, device: &Device, capacity: QpCap) -> Self {
-        let all = cap.map_or(0, |cap| cap.requests(device, capacity));
+    /// Creates credits for `all` work requests.
+    pub(super) fn new(all: u32) -> Self {
         Self {
-            free: Atomic::new(all),
+            free: AtomicU32::new(all),
             all,
         }
     }
@@ -40,22 +37,22 @@ impl SqCredits {
     ///
     /// - `EINVAL`: `credits` exceeds the total.
     /// - `EAGAIN`: too few credits are free now.
+    #[inline]
     pub(in crate::rdma) fn take(&self, credits: u32) -> Result {
-        if credits > self.all {
-            return Err(EINVAL);
-        }
-        let mut free = self.free.load(ordering::Relaxed);
-        loop {
-            let left = free.checked_sub(credits).ok_or(EAGAIN)?;
-            match self.free.cmpxchg(free, left, ordering::Acquire) {
-                Ok(_) => return Ok(()),
-                Err(now) => free = now,
-            }
+        let left = |free: u32| free.checked_sub(credits);
+        match self
+            .free
+            .fetch_update(Ordering::Acquire, Ordering::Relaxed, left)
+        {
+            Ok(_) => Ok(()),
+            Err(_) if credits > self.all => Err(EINVAL),
+            Err(_) => Err(EAGAIN),
         }
     }
 
     /// Returns credits. Any context.
+    #[inline]
     pub(in crate::rdma) fn put(&self, credits: u32) {
-        self.free.fetch_add(credits, ordering::Release);
+        self.free.fetch_add(credits, Ordering::Release);
     }
 }

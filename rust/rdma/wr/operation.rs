@@ -50,7 +50,7 @@ pub trait Receive<E: QpContext>: Complete<E> {
 /// Memory of an operation. `entry` is the first member, so both have the same address.
 #[repr(C)]
 pub(in crate::rdma) struct Slot<T> {
-    entry: CqeNode,
+    pub(super) entry: CqeNode,
     pub(super) body: T,
 }
 
@@ -104,6 +104,7 @@ impl<T> Operation<T> {
         // SAFETY: `slot` is a live allocation that this function owns, and not null.
         unsafe {
             (*(*slot).entry.cqe()).done = Some(done);
+            (*slot).entry.credits = 0;
             NonNull::new_unchecked(slot)
         }
     }
@@ -219,6 +220,9 @@ unsafe extern "C" fn sent<T: Complete<E>, E: QpContext>(
     // completes later.
     unsafe {
         let queue = QueuePair::<E>::of_completion(wc);
+        let entry = (*wc).__bindgen_anon_1.wr_cqe.cast::<CqeNode>();
+        // Returned first, as the handler may post again and need them.
+        queue.sq_credits.put((*entry).credits);
         completed::<T, E>(cq, wc);
         queue.forget_sends(1);
     }

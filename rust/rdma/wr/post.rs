@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     bindings,
+    errno::ENOTCONN,
     rdma::qp::{
         CqeNode,
         Fault,
@@ -118,11 +119,17 @@ impl<E: QpContext> QueuePair<E> {
         wr_buffer: WrBuffer<'q>,
         build: impl for<'a> FnOnce(&'a T, &mut Chain<'a, '_, E>) -> Result,
     ) -> (WrBuffer<'q>, Result) {
+        let before = wr_buffer.requests.len();
         let mut chain = Chain::new(self, slot.as_ptr().cast(), wr_buffer);
         // SAFETY: By the safety requirements the slot is alive. By its signature, `build` can keep
         // borrows from the body only in the chain.
         let built = build(unsafe { &(*slot.as_ptr()).body }, &mut chain);
-        chain.finish(built)
+        let (wr_buffer, built) = chain.finish(built);
+        let credits = wr_buffer.requests.len().saturating_sub(before);
+        // SAFETY: By the safety requirements the slot is alive. The work requests borrow from its
+        // body only.
+        unsafe { (*slot.as_ptr()).entry.credits = credits as u32 };
+        (wr_buffer, built)
     }
 
     /// Posts `requests`. On error, returns how many of them were posted, and undoes the others.
@@ -141,6 +148,9 @@ impl<E: QpContext> QueuePair<E> {
         requests: &mut [Request],
         split: impl FnOnce(usize) -> Option<NonNull<CqeNode>>,
     ) -> Result<(), (Error, usize)> {
+        if self.sq_credits.take(requests.len() as u32).is_err() {
+            return Err((self.refuse(requests), 0));
+        }
         // A drain waits for the guard. So it finds an operation that is partially posted here in
         // the list.
         self.count_sends(requests.len());
@@ -155,6 +165,10 @@ impl<E: QpContext> QueuePair<E> {
 
     /// Undoes the work requests behind the first `posted` ones, which were posted.
     ///
+    /// A device that reports a full queue in spite of the credits does not report what it took. All
+    /// but the last work request may be posted then. The operations of these are not returned, and
+    /// the queue pair is closed: an operation that was not posted stays leaked.
+    ///
     /// # Safety
     ///
     /// Those of [`post_requests`](Self::post_requests).
@@ -167,15 +181,41 @@ impl<E: QpContext> QueuePair<E> {
         posted: usize,
         split: impl FnOnce(usize) -> Option<NonNull<CqeNode>>,
     ) -> Result<(), (Error, usize)> {
+        let is_unknown = error == ENOMEM && posted == 0 && requests.len() > 1;
+        let posted = match is_unknown {
+            true => requests.len().saturating_sub(1),
+            false => posted,
+        };
         let unposted = requests.get_mut(posted..).unwrap_or_default();
+        self.sq_credits.put(unposted.len() as u32);
         self.forget_sends(unposted.len());
         wr_buffer::undo(unposted);
-        if let Some(entry) = split(posted) {
+        match split(posted) {
             // SAFETY: By the safety requirements nothing else completes the operation. The work
-            // request that would complete it was not posted.
-            unsafe { self.strand(entry, error) };
+            // request that would complete it was not posted: the post failed, so the last work
+            // request was not, whatever the device reports.
+            Some(entry) => unsafe { self.strand(entry, error) },
+            None if is_unknown => self.fail(error),
+            None => {}
         }
         Err((error, posted))
+    }
+
+    /// Undoes work requests that the send queue has no room for, and returns the error.
+    #[cold]
+    fn refuse(&self, requests: &mut [Request]) -> Error {
+        wr_buffer::undo(requests);
+        match self.is_closed() {
+            true => ENOTCONN,
+            false => ENOMEM,
+        }
+    }
+
+    /// Closes the queue pair, because the device did not post what it should have.
+    #[cold]
+    fn fail(&self, error: Error) {
+        self.close();
+        E::faulted(self, Fault::Unposted(error));
     }
 
     /// Keeps a partially posted operation until the queue pair is drained, and closes the queue
@@ -189,8 +229,7 @@ impl<E: QpContext> QueuePair<E> {
     pub(super) unsafe fn strand(&self, entry: NonNull<CqeNode>, error: Error) {
         // SAFETY: By the safety requirements of this function.
         unsafe { self.partially_posted.add(entry) };
-        self.close();
-        E::faulted(self, Fault::Unposted(error));
+        self.fail(error);
     }
 
     /// Posts a receive (`ib_post_recv`). Any context.

@@ -9,6 +9,7 @@
 use common::{
     requirement::DeviceRequirement,
     step_error::{
+        expect_equal,
         expect_error,
         Step,
         StepError, //
@@ -103,7 +104,7 @@ rrdma::parameters! {
     device: Text<63> = "", "RDMA device name; empty: first device with an active port";
     gid_index: Number<0, 255> = 0, "GID index of port 1; default 0";
     nobody: Text<39> = "", "an IP address in the subnet that no host has; empty: skip";
-    fill: Bool = false, "fill a send queue; the device may log an error";
+    fill: Bool = false, "fill the queues; the device may log an error";
 }
 
 /// Receives to post to each queue pair.
@@ -368,33 +369,38 @@ impl TestEnv<'_> {
         Ok(RECEIVES)
     }
 
-    /// Destroys a queue pair with a full send queue. The device may take more work requests than
-    /// the queue pair was created for, so they also use the entry for the drain's marker.
+    /// Destroys a queue pair with a full queue, once for each direction. The device may round up the
+    /// sizes. The send queue takes no more than the queue pair was created for. The receives also
+    /// use the entry for the drain's marker.
     fn fill(&self) -> Result<(), StepError> {
-        let before = self.flushed.load(ordering::Relaxed);
+        let init = Rc::init(self.create()?, self.port).step("initialise")?;
+        let receives = posted(|| {
+            let receive = self.receive()?;
+            Ok(init.post_receive(receive).map_err(|it| it.error))
+        })?;
+        self.flushes(init, receives)?;
+
         let init = Rc::init(self.create()?, self.port).step("initialise")?;
         let rtr = Rc::rtr(init, self.to_self()?).step("ready to receive")?;
         let rts = Rc::rts(rtr).step("ready to send")?;
-        let mut posted = 0u32;
-        // Each message needs an entry of the completion queue.
-        while posted < COMPLETIONS / 2 {
+        let sends = posted(|| {
             let message = self.message()?;
             let sent = rts
                 .queue_pair()
                 .post_send(message, |message, chain| chain.send([message.0.sge()]));
-            match sent {
-                Ok(()) => posted = posted.saturating_add(1),
-                Err(unposted) if unposted.error == ENOMEM => break,
-                Err(unposted) => return Err(unposted.error).step("message"),
-            }
-        }
-        drop(rts);
-        let back = self.flushed.load(ordering::Relaxed).wrapping_sub(before);
-        pr_info!("filled: {back} of {posted} messages flushed\n");
-        match back == posted {
-            true => Ok(()),
-            false => Err(StepError::new("fill", fmt!("{back} of {posted} flushed"))),
-        }
+            Ok(sent.map_err(|it| it.error))
+        })?;
+        self.flushes(rts, sends)?;
+        pr_info!("filled with {sends} messages, with {receives} receives\n");
+        Ok(())
+    }
+
+    /// Drops a queue pair, which must flush this many work requests.
+    fn flushes<T>(&self, queue: T, posted: u32) -> Result<(), StepError> {
+        let before = self.flushed.load(ordering::Relaxed);
+        drop(queue);
+        let flushed = self.flushed.load(ordering::Relaxed).wrapping_sub(before);
+        expect_equal("flushed", flushed, posted)
     }
 
     /// Compares the attributes that the device reports with those that were set.
@@ -469,6 +475,19 @@ impl TestEnv<'_> {
         }
         Ok(())
     }
+}
+
+/// Calls `post` until the queue is full. Returns how many work requests were posted.
+fn posted(mut post: impl FnMut() -> Result<Result, StepError>) -> Result<u32, StepError> {
+    // Each of them needs an entry of the completion queue.
+    for posted in 0..COMPLETIONS / 2 {
+        match post()? {
+            Ok(()) => (),
+            Err(error) if error == ENOMEM => return Ok(posted),
+            Err(error) => return Err(error).step("post"),
+        }
+    }
+    Ok(COMPLETIONS / 2)
 }
 
 /// Checks that a transition was refused, and logs the cause.
