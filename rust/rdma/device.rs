@@ -134,6 +134,12 @@ impl Device {
         !self.is_siw()
     }
 
+    /// Returns whether the device has accepted all work requests of a post that fails without the
+    /// first one that was not posted (`siw_post_send`, when it cannot start the send queue).
+    pub(crate) fn accepts_what_it_cannot_start(&self) -> bool {
+        self.is_siw()
+    }
+
     /// Returns whether the device takes virtual addresses, so that nothing is mapped
     /// (`ib_uses_virt_dma`).
     #[inline]

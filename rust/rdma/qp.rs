@@ -448,10 +448,10 @@ impl<E: QpContext> QueuePair<E> {
     /// The guard keeps the caller in an RCU read-side critical section: a drain refuses new posts,
     /// and then waits until the posts in progress have left theirs.
     ///
-    /// Some devices fail and do not return which work request was not posted; soft-iWARP does so
-    /// when it cannot start its send queue. Such a device has accepted all of them, and completes
-    /// them when the queue pair enters its error state. So the call succeeds, and the context gets
-    /// [`Fault::Stuck`].
+    /// Some devices fail and do not return which work request was not posted. soft-iWARP then has
+    /// accepted all of them but cannot start its send queue, and completes them when the queue pair
+    /// enters its error state. So the call succeeds, and the context gets [`Fault::Stuck`]. Other
+    /// devices have accepted none: rdmavt does so if the state of the queue pair allows no sends.
     ///
     /// # Errors
     ///
@@ -477,18 +477,22 @@ impl<E: QpContext> QueuePair<E> {
         let errno = unsafe { ib_post_send(self.as_raw(), first, &mut bad) };
         match check(errno) {
             Err(error) if bad.is_null() => {
-                self.stuck(error);
-                Ok(())
+                self.posted_or_stuck(error).map_err(|error| (error, first))
             }
             posted => posted.map_err(|error| (error, bad)),
         }
     }
 
-    /// Closes the queue pair after the device failed to start accepted work requests.
+    /// Handles an error of a device that did not return which work request was not posted. Closes
+    /// the queue pair if the device has accepted all of them; otherwise returns the error.
     #[cold]
-    fn stuck(&self, error: Error) {
+    fn posted_or_stuck(&self, error: Error) -> Result {
+        if !self.device().accepts_what_it_cannot_start() {
+            return Err(error);
+        }
         self.close();
         E::faulted(self, Fault::Stuck(error));
+        Ok(())
     }
 
     /// Posts one receive (`ib_post_recv`). Any context.
