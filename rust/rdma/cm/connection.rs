@@ -61,9 +61,8 @@ impl<E: Endpoint> Connected<E> {
     pub fn disconnect(&self) {
         self.queue.close();
         if !self.queue.device().flushes_what_closes() {
-            // An error is ignored: drain() reports a queue pair that cannot be moved to the error
-            // state.
-            self.queue.stop();
+            // An error is ignored: drain() tries again.
+            let _ = self.queue.stop();
         }
         // SAFETY: By the invariants of `CmId`, the CM ID is valid. The call fails if the connection
         // has ended already, which is fine.

@@ -23,13 +23,15 @@
 //! `ib_drain_qp()` polls the completion queue until it is empty instead. That is not enough: the
 //! handler of the last completion may still run on another processor.
 //!
-//! The send or receive queue may be full: a device may round up its [`QpCap`](super::QpCap), and
-//! then accept more work requests than were asked for. C's `ib_drain_qp()` then warns and drains
-//! nothing. The drain here retries to post the marker until another work request has completed.
+//! The receive queue may be full: a device may round up its [`QpCap`](super::QpCap), and then accept
+//! more receives than were asked for. C's `ib_drain_qp()` then warns and drains nothing. The drain
+//! here retries to post the marker until another receive has completed.
 //!
 //! A completion queue that only its owner polls is polled by the drain until the marker completes.
 //!
-//! A driver with its own `drain_sq` or `drain_rq` operation drains through that operation.
+//! A driver may have its own `drain_sq` or `drain_rq` operation (mlx4, mlx5, hns). It posts a marker,
+//! too, and also drains a device that has failed and accepts no marker. But it gives up if the queue
+//! is full, and cannot tell. So it is called only if the device refuses the marker here.
 
 mod marker;
 
@@ -53,15 +55,16 @@ use kernel::{
     sync::atomic::{
         ordering,
         Atomic, //
-    }, //
+    },
+    task::might_sleep, //
 };
 use marker::Marker;
 
 /// Maximum time to wait for `IB_EVENT_QP_LAST_WQE_REACHED`; the same as in C's `ib_drain_qp()`.
 const LAST_RECEIVE: Msecs = Msecs::from_secs(60);
 
-/// Maximum time to wait until a full queue has an entry for the marker.
-const ROOM: Msecs = Msecs::from_secs(60);
+/// Time after which a drain logs that it cannot post the marker.
+const WARN_AFTER: Msecs = Msecs::from_secs(60);
 
 /// Sends that have not completed, for a service that has no marker ([`Sealed::COUNTS_SENDS`]).
 ///
@@ -101,30 +104,33 @@ impl<E: QpContext> QueuePair<E> {
     ///
     /// Must not be called from a completion or connection event handler, as it waits for these.
     ///
-    /// The drain depends on a device that works. It logs an error and returns early in these
-    /// cases, as C consumers do, since memory cannot be taken back from such a device:
+    /// The memory of work requests cannot be taken back from a device. So the drain waits for ever
+    /// if the device does not flush them. If the device refuses the error state or the marker, the
+    /// drain logs an error and tries again.
     ///
-    /// - The device rejects the error state, or the marker in that state.
-    /// - It does not report the last shared receive within 60 seconds.
+    /// There are two exceptions, in which work requests may complete later:
     ///
-    /// Work requests that the device still has may then complete later. The exception is a queue
-    /// pair that counts its sends: the drain waits for these in any case.
+    /// - The device does not report the last shared receive within 60 seconds. C's `ib_drain_qp()`
+    ///   waits as long.
+    /// - The driver has its own drain operation, the device refuses the error state or the marker,
+    ///   and the operation does not drain, either.
     pub fn drain(&self) {
         let mut idle = self.idle.lock();
         if *idle {
             return;
         }
         self.close();
-        // SAFETY: May sleep here. Every thread that found the queue pair open has posted when this
-        // returns. A work request posted behind the marker would not be awaited.
+        might_sleep();
+        // Every thread that found the queue pair open has posted when this returns. A work request
+        // posted behind the marker would not be awaited.
+        // SAFETY: Memory safety has no requirement.
         unsafe { bindings::synchronize_rcu_expedited() };
         if self.srq().is_some() {
             self.wait_for_shared_receives();
         }
         self.send_cq().drain(|| self.drain_sends());
         self.receive_cq().drain(|| self.drain_receives());
-        // SAFETY: All posted work requests have completed, if the device works (see the doc
-        // comment).
+        // SAFETY: All posted work requests have completed (with the exceptions in the doc comment).
         unsafe { self.partially_posted.flush(self.as_raw()) };
         // INVARIANT: All posted work requests have completed, and `closed` prevents new ones.
         *idle = true;
@@ -134,12 +140,11 @@ impl<E: QpContext> QueuePair<E> {
         if E::QpType::COUNTS_SENDS {
             return self.wait_for_sends();
         }
-        if !self.device().has_drain() {
-            return self.drain_by_marker(self.send_cq(), Marker::post_send);
-        }
-        // SAFETY: The queue pair is alive by the type invariant. The completion queue has an entry
-        // for the marker, see `QpCap::completions`.
-        unsafe { bindings::ib_drain_sq(self.as_raw()) };
+        self.drain_by_marker(self.send_cq(), Marker::post_send, || {
+            // SAFETY: The queue pair is alive by the type invariant. The completion queue has an
+            // entry for the marker, see `QpCap::completions`.
+            unsafe { bindings::ib_drain_sq(self.as_raw()) }
+        });
     }
 
     /// Waits for the posted receives. Those of a shared queue were awaited before the sends.
@@ -147,45 +152,57 @@ impl<E: QpContext> QueuePair<E> {
         if self.srq().is_some() {
             return;
         }
-        if !self.device().has_drain() {
-            return self.drain_by_marker(self.receive_cq(), Marker::post_receive);
-        }
-        // SAFETY: The queue pair is alive by the type invariant. The completion queue has an entry
-        // for the marker, see `QpCap::completions`.
-        unsafe { bindings::ib_drain_rq(self.as_raw()) };
+        self.drain_by_marker(self.receive_cq(), Marker::post_receive, || {
+            // SAFETY: The queue pair is alive by the type invariant. The completion queue has an
+            // entry for the marker, see `QpCap::completions`.
+            unsafe { bindings::ib_drain_rq(self.as_raw()) }
+        });
     }
 
     /// Moves the queue pair to its error state, posts a marker behind the work requests of one
-    /// direction, and waits for the marker's completion in `cq`. If only its owner polls `cq`, this
-    /// thread polls it meanwhile: the caller is within [`CompletionQueue::drain`]. May sleep.
+    /// direction, and waits for the marker's completion in `cq`. If the device refuses that, calls
+    /// `by_driver` if the driver has its own drain, and tries again otherwise.
+    ///
+    /// If only its owner polls `cq`, this thread polls it meanwhile: the caller is within
+    /// [`CompletionQueue::drain`]. May sleep.
     fn drain_by_marker(
         &self,
         cq: &CompletionQueue,
         post: unsafe fn(&Marker, *mut bindings::ib_qp) -> Result,
+        by_driver: impl FnOnce(),
     ) {
-        if !self.stop() {
-            return;
-        }
         pin_init::stack_pin_init!(let marker = Marker::new());
-        let deadline = Deadline::after(ROOM);
-        let posted = loop {
-            // SAFETY: The queue pair is alive by the type invariant, and in the error state. The
-            // completion queue has an entry for the marker, see `QpCap::completions`. The marker is
-            // awaited below.
-            match unsafe { post(&marker, self.as_raw()) } {
-                // The queue is full. The work requests before the marker complete meanwhile.
-                Err(error) if error == ENOMEM && deadline.left() > Msecs::new(0) => cq.pass_time(),
-                other => break other,
+        let mut warn_at = Some(Deadline::after(WARN_AFTER));
+        loop {
+            // SAFETY: The queue pair is alive by the type invariant, and in the error state if
+            // `stop` has succeeded. The completion queue has an entry for the marker, see
+            // `QpCap::completions`. The marker is awaited.
+            let posted = self
+                .stop()
+                .and_then(|()| unsafe { post(&marker, self.as_raw()) });
+            let Err(error) = posted else {
+                return cq.wait(&marker.handled);
+            };
+            // The queue is full. The work requests before the marker complete meanwhile.
+            let is_full = error == ENOMEM;
+            if !is_full && self.device().has_drain() {
+                return by_driver();
             }
-        };
-        match posted {
-            Ok(()) => cq.wait(&marker.handled),
-            Err(error) => pr_err!(
-                "{}: queue pair {}: drain failed: cannot post the marker: {error:?}\n",
-                self.device().name(),
-                self.number()
-            ),
+            if warn_at.is_some_and(|warn_at| !is_full || warn_at.left() == Msecs::new(0)) {
+                warn_at = None;
+                self.report_refused(error);
+            }
+            cq.pass_time();
         }
+    }
+
+    #[cold]
+    fn report_refused(&self, error: Error) {
+        pr_err!(
+            "{}: queue pair {}: cannot drain: {error:?}; waiting for the device\n",
+            self.device().name(),
+            self.number()
+        );
     }
 
     /// Moves the queue pair to its error state and waits until all counted sends have completed.
@@ -193,7 +210,9 @@ impl<E: QpContext> QueuePair<E> {
     fn wait_for_sends(&self) {
         // If the transition fails, the device may still complete the sends. Their memory must not
         // be freed before that, so wait in either case.
-        self.stop();
+        if let Err(error) = self.stop() {
+            self.report_refused(error);
+        }
         self.sends.remove(1);
         self.send_cq().wait(&self.sends.none);
     }
@@ -201,7 +220,8 @@ impl<E: QpContext> QueuePair<E> {
     /// Moves the queue pair to its error state and waits until it takes no more receives. May
     /// sleep.
     fn wait_for_shared_receives(&self) {
-        self.stop();
+        // An error is ignored: the drain of the sends, which follows, tries again.
+        let _ = self.stop();
         // iWARP does not have the event. There, a queue pair in the error state takes no receives.
         if self.device().is_rnic() {
             return;
@@ -215,29 +235,24 @@ impl<E: QpContext> QueuePair<E> {
         }
     }
 
-    /// Moves the queue pair to its error state (`ib_modify_qp`). Returns whether that succeeded.
-    /// May sleep.
-    pub(in crate::rdma) fn stop(&self) -> bool {
+    /// Moves the queue pair to its error state (`ib_modify_qp`). May sleep.
+    ///
+    /// # Errors
+    ///
+    /// Any error of the driver.
+    pub(in crate::rdma) fn stop(&self) -> Result {
         let mut attributes = bindings::ib_qp_attr {
             qp_state: bindings::ib_qp_state_IB_QPS_ERR,
             ..pin_init::zeroed()
         };
         // SAFETY: The queue pair is alive, and the attributes are valid for the call.
-        let stopped = to_result(unsafe {
+        to_result(unsafe {
             bindings::ib_modify_qp(
                 self.as_raw(),
                 &mut attributes,
                 bindings::ib_qp_attr_mask_IB_QP_STATE as i32,
             )
-        });
-        if let Err(error) = stopped {
-            pr_err!(
-                "{}: queue pair {}: cannot move to the error state: {error:?}\n",
-                self.device().name(),
-                self.number()
-            );
-        }
-        stopped.is_ok()
+        })
     }
 
     /// Counts sends that are about to be posted, if the service counts sends. Each is an operation
