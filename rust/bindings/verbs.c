@@ -268,21 +268,10 @@ __rrdma_helper void rrdma_helper_ib_name_qp(struct ib_qp *qp, const char *owner)
 	WRITE_ONCE(qp->res.kern_name, owner);
 }
 
-/* A queue pair that is not destroyed would use memory that its owner frees. */
-__rrdma_helper void rrdma_helper_ib_destroy_qp(struct ib_qp *qp)
-{
-	WARN_ON(ib_destroy_qp(qp));
-}
-
 __rrdma_helper struct ib_srq *rrdma_helper_ib_create_srq(struct ib_pd *pd,
 							 struct ib_srq_init_attr *attr)
 {
 	return ib_create_srq(pd, attr);
-}
-
-__rrdma_helper void rrdma_helper_ib_destroy_srq(struct ib_srq *srq)
-{
-	ib_destroy_srq(srq);
 }
 
 __rrdma_helper int rrdma_helper_ib_post_srq_recv(struct ib_srq *srq, const struct ib_recv_wr *wr)

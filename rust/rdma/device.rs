@@ -45,11 +45,21 @@ pub use usage::DeviceRef;
 pub(crate) use usage::DeviceUsage;
 
 use crate::bindings;
+use core::ffi::c_int;
 use kernel::{
+    error::to_result,
     prelude::*,
     str::CStr,
+    task::might_sleep,
+    time::{
+        delay::fsleep,
+        Delta, //
+    },
     types::Opaque, //
 };
+
+/// Time until an object is destroyed again that the device has refused to destroy.
+const REFUSED_PAUSE: Delta = Delta::from_millis(100);
 
 /// An RDMA device (`struct ib_device`).
 ///
@@ -163,6 +173,21 @@ impl Device {
         // constant.
         let ops = unsafe { &(*self.as_raw()).ops };
         ops.drain_sq.is_some() || ops.drain_rq.is_some()
+    }
+
+    /// Calls `destroy` until it succeeds. The device may use the memory of the object until then, so
+    /// that memory cannot be freed. Logs the first error, as `cannot {action}`. Sleeps.
+    pub(crate) fn insist(&self, action: &str, mut destroy: impl FnMut() -> c_int) {
+        might_sleep();
+        let mut result = to_result(destroy());
+        if let Err(error) = result {
+            let device = self.name();
+            pr_err!("{device}: cannot {action}: {error:?}; trying again\n");
+        }
+        while result.is_err() {
+            fsleep(REFUSED_PAUSE);
+            result = to_result(destroy());
+        }
     }
 
     /// Returns the firmware version (`ib_get_device_fw_str`); empty if the device has none. May

@@ -311,12 +311,6 @@ impl ScatterMap {
         self.table.as_mut().clear();
     }
 
-    /// Leaves the table mapped for ever, for a device that may still access the memory. Any
-    /// context.
-    pub(crate) fn abandon(&mut self) {
-        self.mapped = 0;
-    }
-
     #[inline(never)]
     fn unmap_of_device(&self) {
         // ib_dma_unmap_sg() takes the number of entries before mapping, not of mapped entries.

@@ -79,10 +79,7 @@ use core::{
     },
 };
 use kernel::{
-    error::{
-        from_err_ptr,
-        to_result, //
-    },
+    error::from_err_ptr,
     prelude::*,
     sync::Arc, //
 };
@@ -439,31 +436,19 @@ impl<D: Scatter> Region<D> {
     }
 
     /// Deregisters the region (`ib_dereg_mr`) and returns its data, which no peer can access
-    /// afterwards. May sleep.
-    ///
-    /// If the device fails to deregister the region, an error is logged. Data that a peer may still
-    /// access is then leaked.
+    /// afterwards. Tries until the device does so. Sleeps.
     pub fn dereg(mut self) -> Option<D> {
         self.deregister();
         self.release()
     }
 
     fn deregister(&mut self) {
-        let was_valid = self.is_valid();
         if let Some(mr) = self.mr.take() {
-            // SAFETY: `mr` is owned by the type invariant. This object is owned by the caller and
-            // not part of a posted operation, so no posted work request names `mr`.
-            let gone = to_result(unsafe { bindings::ib_dereg_mr(mr.as_ptr()) });
-            if let Err(error) = gone {
-                let device = self.pd.device().name();
-                pr_err!("{device}: memory region: deregistration failed: {error:?}\n");
-                // The peer may still access the data. Leak it, so that nobody uses the memory
-                // again.
-                if was_valid {
-                    self.map.abandon();
-                    core::mem::forget(self.data.take());
-                }
-            }
+            self.pd.device().insist("deregister a memory region", || {
+                // SAFETY: `mr` is owned by the type invariant. This object is owned by the caller
+                // and not part of a posted operation, so no posted work request names `mr`.
+                unsafe { bindings::ib_dereg_mr(mr.as_ptr()) }
+            });
         }
         self.state.set(State::Closed);
     }

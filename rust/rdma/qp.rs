@@ -527,10 +527,12 @@ impl<E: QpContext> PinnedDrop for QueuePair<E> {
         // SAFETY: All entries of the list belong to this queue pair. It is drained, and destroyed
         // next.
         unsafe { self.deferred_release.release(self.as_raw()) };
-        // SAFETY: `raw` is owned by the type invariant, and drained, so nothing is posted. Nobody
-        // else uses it by the safety requirements of `create`; a multicast group holds a reference
-        // while the queue pair is attached to it.
-        unsafe { bindings::ib_destroy_qp(self.raw.as_ptr()) };
+        self.device().insist("destroy a queue pair", || {
+            // SAFETY: `raw` is owned by the type invariant, and drained, so nothing is posted.
+            // Nobody else uses it by the safety requirements of `create`; a multicast group holds a
+            // reference while the queue pair is attached to it.
+            unsafe { bindings::ib_destroy_qp_user(self.raw.as_ptr(), ptr::null_mut()) }
+        });
     }
 }
 

@@ -57,7 +57,10 @@ use crate::{
 use core::{
     ffi::c_void,
     marker::PhantomData,
-    ptr::NonNull, //
+    ptr::{
+        self,
+        NonNull, //
+    },
 };
 use kernel::{
     error::{
@@ -369,9 +372,12 @@ fn create(
 #[pinned_drop]
 impl<E: QpContext> PinnedDrop for SharedReceiveQueue<E> {
     fn drop(self: Pin<&mut Self>) {
-        // SAFETY: `raw` is owned by the type invariant. Queue pairs hold references to the queue,
-        // so none uses it. The call waits for event handlers. The table drops the remaining
-        // operations afterwards.
-        unsafe { bindings::ib_destroy_srq(self.raw.as_ptr()) };
+        let device = self.pd.device();
+        device.insist("destroy a shared receive queue", || {
+            // SAFETY: `raw` is owned by the type invariant. Queue pairs hold references to the
+            // queue, so none uses it. The call waits for event handlers. The table drops the
+            // remaining operations afterwards.
+            unsafe { bindings::ib_destroy_srq_user(self.raw.as_ptr(), ptr::null_mut()) }
+        });
     }
 }

@@ -71,20 +71,15 @@ impl<E: QpContext<QpType = Ud>> QueuePair<E> {
         Ok(())
     }
 
-    /// Detaches the queue pair from a group (`ib_detach_mcast`). An error is logged. May sleep.
+    /// Detaches the queue pair from a group (`ib_detach_mcast`). Tries until it succeeds, as a queue
+    /// pair that is attached cannot be destroyed. Sleeps.
     pub(in crate::rdma) fn detach(&self, group: Group) {
         let mut attached = self.groups.attached.lock();
         let mut gid = group.gid.as_raw();
-        // SAFETY: The queue pair is alive, and `gid` is valid for the call.
-        let errno = unsafe { bindings::ib_detach_mcast(self.as_raw(), &mut gid, group.lid) };
-        match to_result(errno) {
-            Ok(()) => attached.retain(|gid| *gid != group.gid),
-            Err(error) => pr_err!(
-                "{}: queue pair {}: cannot detach from multicast group {}: {error:?}\n",
-                self.device().name(),
-                self.number(),
-                group.gid
-            ),
-        }
+        self.device().insist("leave a multicast group", || {
+            // SAFETY: The queue pair is alive, and `gid` is valid for the call.
+            unsafe { bindings::ib_detach_mcast(self.as_raw(), &mut gid, group.lid) }
+        });
+        attached.retain(|gid| *gid != group.gid);
     }
 }
