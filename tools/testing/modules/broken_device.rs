@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Tests devices that break the rules of the verbs, see `liar.c`. No memory may return to its owner
+//! while such a device uses it.
+
+use common::{
+    port_gid::PortGid,
+    step_error::{
+        expect_equal,
+        expect_error,
+        Step,
+        StepError, //
+    },
+    task::{
+        self,
+        SampleTask,
+        Summary, //
+    },
+};
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use pair::{
+    CompletionSink,
+    ConnectedQp,
+    Work, //
+};
+use rrdma::{
+    rdma::{
+        device::Mtu,
+        dma::Direction,
+        srq::SharedReceiveQueue,
+        wr::{
+            Batch,
+            BatchCapacity,
+            Chain, //
+        },
+    },
+    scatter::Buffer,
+};
+
+#[path = "../../../samples/common/common.rs"]
+mod common;
+#[path = "../../../samples/pair/pair.rs"]
+#[allow(dead_code)]
+mod pair;
+
+module! {
+    type: task::Handle,
+    name: "rrdma_test_broken_device",
+    authors: ["The rnvmf developers"],
+    description: "Test: devices that break the rules of the verbs",
+    license: "GPL",
+}
+
+rrdma::parameters! {
+    device: Text<63> = "", "RDMA device name; empty: first device with an active port";
+    gid_index: Number<0, 255> = 0, "GID index of port 1; default 0";
+    lie: Text<15> = "", "what the device does wrong, as for the module liar";
+}
+
+/// Size of buffers in bytes.
+const BYTES: usize = 64;
+
+fn run(task: &Arc<SampleTask>) -> Result<Summary, StepError> {
+    let device = task.device(&parameters::device.get())?;
+    let port_gid = PortGid::new(task, &device, parameters::gid_index.get())?;
+    let env = TestEnv(&port_gid);
+    match &*parameters::lie.get() {
+        "post" => {
+            env.part_of_an_operation()?;
+            env.part_of_a_batch()?;
+        }
+        "silent" => env.silent()?,
+        "dereg" => env.region()?,
+        "destroy_srq" => env.shared_receives()?,
+        _ => env.drain()?,
+    }
+    Ok(Summary::new(fmt!("all memory returned")))
+}
+
+struct TestEnv<'a>(&'a PortGid<'a>);
+
+impl TestEnv<'_> {
+    fn connect(&self) -> Result<(ConnectedQp, ConnectedQp), StepError> {
+        pair::connect(self.0, self.0, Mtu::Bytes256)
+    }
+
+    fn message(&self, owner: usize) -> Result<rrdma::rdma::wr::Operation<Work>, StepError> {
+        let mut work = Work::new(self.0.device(), BYTES, Direction::ToDevice)?;
+        work.owner = owner;
+        Ok(work)
+    }
+
+    /// The device has posted the first of two work requests, and says that it has posted none.
+    fn part_of_an_operation(&self) -> Result<(), StepError> {
+        let (end, peer) = self.connect()?;
+        peer.post_receive(Work::new(self.0.device(), BYTES, Direction::FromDevice)?)?;
+        end.post("two messages", self.message(0)?, |work, chain| {
+            send(work, chain)?;
+            send(work, chain)
+        })?;
+        peer.done("message of the posted part")?;
+        expect_equal("returned before the drain", end.returned(), 0)?;
+        end.queue().drain();
+        expect_equal("returned by the drain", end.returned(), 1)
+    }
+
+    /// The device has posted the first of two operations, and says that it has posted none. Only the
+    /// last one is certain not to be posted.
+    fn part_of_a_batch(&self) -> Result<(), StepError> {
+        let (end, peer) = self.connect()?;
+        peer.post_receive(Work::new(self.0.device(), BYTES, Direction::FromDevice)?)?;
+        let capacity = BatchCapacity {
+            operations: 2,
+            requests: 2,
+            pieces: 2,
+        };
+        let mut batch: Batch<CompletionSink, Work> = Batch::new(capacity).step("batch")?;
+        for owner in 0..2 {
+            batch
+                .push(end.queue(), self.message(owner)?, send)
+                .step("push")?;
+        }
+        expect_error("batch", batch.post(end.queue()), ENOMEM)?;
+        let last = batch.take_back().ok_or(ENOENT).step("batch")?;
+        expect_equal("last operation", last.owner, 1)?;
+        expect_equal("left in the batch", batch.len(), 0)?;
+        expect_equal("first operation", end.done("message")?.0.owner, 0)
+    }
+
+    /// The device has posted nothing.
+    fn silent(&self) -> Result<(), StepError> {
+        let (end, _peer) = self.connect()?;
+        end.refuses("message", self.message(0)?, EINVAL, send)?;
+        Ok(())
+    }
+
+    /// The device does not flush the receives at first.
+    fn drain(&self) -> Result<(), StepError> {
+        let (end, _peer) = self.connect()?;
+        for _ in 0..2 {
+            end.post_receive(Work::new(self.0.device(), BYTES, Direction::FromDevice)?)?;
+        }
+        end.queue().drain();
+        expect_equal("receives returned by the drain", end.returned(), 2)
+    }
+
+    /// The peer may access the region until it is deregistered.
+    fn region(&self) -> Result<(), StepError> {
+        let (end, _peer) = self.connect()?;
+        let work = Work::with_region(self.0, BYTES)?;
+        let data = Buffer::new(BYTES, GFP_KERNEL).step("data")?;
+        let (work, _) = end.expose(work, data, Direction::FromDevice)?;
+        let region = work.into_inner().region.ok_or(ENOENT).step("region")?;
+        region.dereg().ok_or(EBUSY).step("data")?;
+        Ok(())
+    }
+
+    fn shared_receives(&self) -> Result<(), StepError> {
+        let pd = self.0.pd.clone();
+        let queue: Arc<SharedReceiveQueue<CompletionSink>> =
+            SharedReceiveQueue::new(pd, 1, |_| ()).step("shared receive queue")?;
+        let receive = Work::new(self.0.device(), BYTES, Direction::FromDevice)?;
+        queue.post(receive).step("receive")
+    }
+}
+
+fn send<'a>(work: &'a Work, chain: &mut Chain<'a, '_, CompletionSink>) -> Result {
+    chain.send([work.buffer.sge()])
+}

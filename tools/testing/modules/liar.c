@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Makes an RDMA device break the rules of the verbs, as some devices do. The
+ * module replaces one operation of the device, until it is unloaded:
+ *
+ * post     A post of several work requests posts the first one, and fails as if
+ *          it had posted none (erdma with a full queue).
+ * drain    The driver has drain operations, which do nothing (mlx5, if a queue
+ *          is full).
+ *
+ * Others fail three times:
+ *
+ * silent   A post fails and does not return the failed work request (rdmavt).
+ * error, dereg, destroy_qp, destroy_srq, detach
+ *          The device refuses to move a queue pair to its error state, or to
+ *          end an object.
+ */
+
+#include <linux/module.h>
+#include <rdma/ib_verbs.h>
+
+static char *device = "";
+module_param(device, charp, 0444);
+MODULE_PARM_DESC(device, "name of the RDMA device");
+
+static char *lie = "";
+module_param(lie, charp, 0444);
+MODULE_PARM_DESC(lie, "operation to replace");
+
+static atomic_t refusals = ATOMIC_INIT(3);
+static struct ib_device *victim;
+static struct ib_device_ops honest;
+
+static bool refused(void)
+{
+	return atomic_dec_if_positive(&refusals) >= 0;
+}
+
+static int post_first(struct ib_qp *qp, const struct ib_send_wr *wr, const struct ib_send_wr **bad)
+{
+	struct ib_send_wr *first = (struct ib_send_wr *)wr;
+	struct ib_send_wr *next = wr->next;
+	int ret;
+
+	if (!next)
+		return honest.post_send(qp, wr, bad);
+	first->next = NULL;
+	ret = honest.post_send(qp, wr, bad);
+	first->next = next;
+	*bad = wr;
+	return ret ?: -ENOMEM;
+}
+
+static int post_silent(struct ib_qp *qp, const struct ib_send_wr *wr, const struct ib_send_wr **bad)
+{
+	return refused() ? -EINVAL : honest.post_send(qp, wr, bad);
+}
+
+static void drain_nothing(struct ib_qp *qp)
+{
+}
+
+static int refuse_error(struct ib_qp *qp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata)
+{
+	if (attr->qp_state == IB_QPS_ERR && refused())
+		return -EIO;
+	return honest.modify_qp(qp, attr, mask, udata);
+}
+
+static int refuse_dereg(struct ib_mr *mr, struct ib_udata *udata)
+{
+	return refused() ? -EIO : honest.dereg_mr(mr, udata);
+}
+
+static int refuse_destroy_qp(struct ib_qp *qp, struct ib_udata *udata)
+{
+	return refused() ? -EIO : honest.destroy_qp(qp, udata);
+}
+
+static int refuse_destroy_srq(struct ib_srq *srq, struct ib_udata *udata)
+{
+	return refused() ? -EIO : honest.destroy_srq(srq, udata);
+}
+
+static int refuse_detach(struct ib_qp *qp, union ib_gid *gid, u16 lid)
+{
+	return refused() ? -EIO : honest.detach_mcast(qp, gid, lid);
+}
+
+static int replace(struct ib_device_ops *ops)
+{
+	if (!strcmp(lie, "post"))
+		ops->post_send = post_first;
+	else if (!strcmp(lie, "silent"))
+		ops->post_send = post_silent;
+	else if (!strcmp(lie, "drain"))
+		ops->drain_sq = ops->drain_rq = drain_nothing;
+	else if (!strcmp(lie, "error"))
+		ops->modify_qp = refuse_error;
+	else if (!strcmp(lie, "dereg"))
+		ops->dereg_mr = refuse_dereg;
+	else if (!strcmp(lie, "destroy_qp"))
+		ops->destroy_qp = refuse_destroy_qp;
+	else if (!strcmp(lie, "destroy_srq"))
+		ops->destroy_srq = refuse_destroy_srq;
+	else if (!strcmp(lie, "detach"))
+		ops->detach_mcast = refuse_detach;
+	else
+		return -EINVAL;
+	return 0;
+}
+
+static int liar_add(struct ib_device *added)
+{
+	if (strcmp(dev_name(&added->dev), device))
+		return -EOPNOTSUPP;
+	victim = added;
+	honest = added->ops;
+	return replace(&added->ops);
+}
+
+static void liar_remove(struct ib_device *removed, void *data)
+{
+	removed->ops = honest;
+	victim = NULL;
+}
+
+static struct ib_client client = {
+	.name = "rrdma_liar",
+	.add = liar_add,
+	.remove = liar_remove,
+};
+
+static int __init liar_init(void)
+{
+	int ret = ib_register_client(&client);
+
+	if (ret)
+		return ret;
+	if (victim)
+		return 0;
+	ib_unregister_client(&client);
+	return -ENODEV;
+}
+module_init(liar_init);
+
+static void __exit liar_exit(void)
+{
+	ib_unregister_client(&client);
+}
+module_exit(liar_exit);
+
+MODULE_AUTHOR("The rnvmf developers");
+MODULE_DESCRIPTION("Test: an RDMA device that breaks the rules of the verbs");
+MODULE_LICENSE("GPL");

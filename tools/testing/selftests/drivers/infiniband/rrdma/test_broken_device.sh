@@ -1,0 +1,64 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Tests devices that break the rules of the verbs. The module test_liar replaces an operation of
+# soft-RoCE.
+
+. "$(dirname "$0")/lib.sh"
+
+requirements() {
+	need_sample multicast && need_modules rrdma_test_liar rrdma_test_broken_device
+}
+
+setup() {
+	network
+}
+
+# liar LIE: make the device tell this lie until the test ends.
+liar() {
+	sample_load test_liar "device=$DEVICE" "lie=$1"
+}
+
+# lies LIE: run the test module on a device that tells this lie.
+lies() {
+	liar "$1"
+	sample_load test_broken_device "device=$DEVICE" "gid_index=$(gid_index "$DEVICE" "$OWN4")" \
+		"lie=$1"
+	sample_done
+	same result "all memory returned" "$RESULT"
+	sample_unload
+}
+
+# refuses LIE ACTION: as `lies`; rrdma must log that the device refuses ACTION, once.
+refuses() {
+	explain "rrdma: $DEVICE: (.*: )?cannot .*: E(IO|INVAL)"
+	lies "$1"
+	same "refusals of '$2'" 1 "$(logged "rrdma: $DEVICE: (.*: )?cannot $2: ")"
+}
+
+posts_that_are_reported_as_refused() { lies post; }
+posts_that_are_refused_without_the_request() { refuses silent drain; }
+drain_of_the_driver_that_gives_up() { lies drain; }
+error_state_is_refused() { refuses error drain; }
+deregistration_is_refused() { refuses dereg 'deregister a memory region'; }
+end_of_a_queue_pair_is_refused() { refuses destroy_qp 'destroy a queue pair'; }
+end_of_a_shared_queue_is_refused() { refuses destroy_srq 'destroy a shared receive queue'; }
+
+end_of_a_membership_is_refused() {
+	explain "rrdma: $DEVICE: cannot leave a multicast group: EIO; trying again"
+	liar detach
+	sample_load multicast group=239.1.2.3 "source=$OWN4"
+	sample_waits '^receiving$'
+	sample_unload
+	same refusals 1 "$(logged 'cannot leave a multicast group: EIO')"
+}
+
+main setup \
+	posts_that_are_reported_as_refused \
+	posts_that_are_refused_without_the_request \
+	drain_of_the_driver_that_gives_up \
+	error_state_is_refused \
+	deregistration_is_refused \
+	end_of_a_queue_pair_is_refused \
+	end_of_a_shared_queue_is_refused \
+	end_of_a_membership_is_refused
