@@ -15,10 +15,12 @@
 //! C header: [`include/linux/scatterlist.h`](srctree/include/linux/scatterlist.h)
 
 mod buffer;
+mod direction;
 mod pages;
 mod table;
 
 pub use buffer::Buffer;
+pub use direction::Direction;
 pub use pages::Pages;
 pub use table::ScatterTable;
 
@@ -29,8 +31,9 @@ use kernel::prelude::*;
 ///
 /// # Safety
 ///
-/// [`Scatter::fill`] lists only memory that is valid, and not accessed by anyone else, while the
-/// implementor exists.
+/// [`Scatter::fill`] lists only memory that is valid while the implementor exists. In the directions
+/// that [`Scatter::allows`] returns `true` for, a device may access it: nobody else accesses memory
+/// that the device writes, or writes memory that the device reads.
 pub unsafe trait Scatter {
     /// Lists the memory; leaves the table empty if there is no data. Any context.
     ///
@@ -38,4 +41,7 @@ pub unsafe trait Scatter {
     ///
     /// `ENOMEM` if the table cannot grow.
     fn fill(&mut self, table: Pin<&mut ScatterTable>) -> Result;
+
+    /// Returns whether a device may access the listed memory in `direction`. Any context.
+    fn allows(&self, direction: Direction) -> bool;
 }

@@ -288,6 +288,12 @@ impl<T: Operations> Request<T> {
         unsafe { (*self.as_raw()).nr_phys_segments }
     }
 
+    /// Returns whether the request moves data to the device (`op_is_write`).
+    #[inline]
+    pub(super) fn is_write(&self) -> bool {
+        self.flags() & 1 != 0
+    }
+
     /// Returns whether a write must be on the medium when it completes (`REQ_FUA`).
     #[inline]
     pub fn is_fua(&self) -> bool {

@@ -12,6 +12,7 @@ use crate::{
     bindings,
     scatter::{
         Buffer,
+        Direction,
         Scatter,
         ScatterTable, //
     },
@@ -46,8 +47,10 @@ impl<T: Operations> RequestPayload<T> {
     }
 }
 
-// SAFETY: The block layer does not free or reuse the pages of a request before it is completed, and
-// `into_request` consumes `self`. The other kind of payload is a `Buffer`, which implements
+// SAFETY: The submitter of a request does not free its pages before it is completed, and
+// `into_request` consumes `self`. It gives the pages of a read to the device, and lets the device
+// read those of a write; `allows` permits nothing else. It may change the pages of a write meanwhile,
+// which only affects what the device reads. The other kind of payload is a `Buffer`, which implements
 // `Scatter`.
 unsafe impl<T: Operations> Scatter for RequestPayload<T> {
     #[inline(always)]
@@ -55,6 +58,17 @@ unsafe impl<T: Operations> Scatter for RequestPayload<T> {
         match &mut self.payload {
             Some(payload) => payload.fill(table),
             None => list_pages(&self.request, table),
+        }
+    }
+
+    /// The pages of a write may be read-only, and shared with others: those of a file, or the zero
+    /// page. The pages of a read have other data until it completes, which no peer may read.
+    #[inline(always)]
+    fn allows(&self, direction: Direction) -> bool {
+        match (&self.payload, self.request.is_write()) {
+            (Some(_), _) => true,
+            (None, true) => direction == Direction::ToDevice,
+            (None, false) => direction == Direction::FromDevice,
         }
     }
 }

@@ -17,10 +17,9 @@
 //! }
 //! ```
 
-mod direction;
 mod sge;
 
-pub use direction::Direction;
+pub use crate::scatter::Direction;
 pub use sge::Sge;
 
 use super::device::DeviceRef;
@@ -255,15 +254,18 @@ impl ScatterMap {
     ///
     /// # Errors
     ///
-    /// `EBUSY` if the table is mapped already, and then without a change; `EIO` if the mapping
-    /// fails; or the error of [`Scatter::fill`].
+    /// - `EBUSY`: the table is mapped already, and stays as it is.
+    /// - `EINVAL`: `data` must not be accessed in this direction.
+    /// - `EIO`: the mapping failed.
+    /// - Any error of [`Scatter::fill`].
     #[inline(always)]
     pub(crate) fn map(&mut self, direction: Direction, data: &mut impl Scatter) -> Result {
         if self.mapped != 0 {
             return Err(EBUSY);
         }
         let mapped = match data.fill(self.table.as_mut()) {
-            Ok(()) => self.map_listed(direction),
+            Ok(()) if data.allows(direction) => self.map_listed(direction),
+            Ok(()) => Err(EINVAL),
             Err(error) => Err(error),
         };
         match mapped {

@@ -229,6 +229,7 @@ impl<D: Scatter> Region<D> {
     /// Returns `data` with the error:
     ///
     /// - `EBUSY`: the region has data.
+    /// - `EINVAL`: the data must not be accessed in this direction, see [`Scatter::allows`].
     /// - `EIO`: the data cannot be mapped.
     /// - `ENOMEM`.
     #[inline(always)]

@@ -188,7 +188,8 @@ where
     ///
     /// - `EINVAL`: `data` is empty, longer than `remote`, or needs more work requests than the
     ///   queue pair has capacity for.
-    /// - `EINVAL`: `remote` wraps around the end of the address space.
+    /// - `EINVAL`: `remote` wraps around the end of the address space, or `data` must not be accessed
+    ///   in this direction.
     /// - `EAGAIN`: others use the credits that it needs. Try again when one of them has finished.
     /// - `EIO`: the data cannot be mapped.
     /// - `ENOMEM`.
@@ -257,7 +258,7 @@ where
         )?;
         data.fill(work.as_mut().project().table)?;
         let length = u32::try_from(work.table.length())?;
-        if length == 0 || !remote.covers(length) {
+        if length == 0 || !remote.covers(length) || !data.allows(direction) {
             return Err(EINVAL);
         }
         // SAFETY: The queue pair is alive. If the device needs regions, its `RdmaRwCap` created the

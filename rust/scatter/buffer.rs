@@ -3,6 +3,7 @@
 //! Data in one kernel buffer.
 
 use super::{
+    Direction,
     Scatter,
     ScatterTable, //
 };
@@ -48,5 +49,10 @@ unsafe impl Scatter for Buffer {
     #[inline(always)]
     fn fill(&mut self, table: Pin<&mut ScatterTable>) -> Result {
         table.fill_bytes(&mut self.0)
+    }
+
+    #[inline]
+    fn allows(&self, _direction: Direction) -> bool {
+        true
     }
 }

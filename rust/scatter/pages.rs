@@ -5,6 +5,7 @@
 //! C header: [`include/linux/vmalloc.h`](srctree/include/linux/vmalloc.h)
 
 use super::{
+    Direction,
     Scatter,
     ScatterTable, //
 };
@@ -79,5 +80,10 @@ unsafe impl Scatter for Pages {
         };
         // SAFETY: `list` fills all `count` entries and returns their number.
         unsafe { table.fill_with(count.try_into()?, list) }
+    }
+
+    #[inline]
+    fn allows(&self, _direction: Direction) -> bool {
+        true
     }
 }
