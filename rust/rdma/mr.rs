@@ -26,11 +26,9 @@
 //! A region is used many times, with a new key for each registration. A [`Pool`] has regions that
 //! the operations of a queue pair share.
 //!
-//! Use a region on one queue pair only. Its key recurs after 256 registrations. Only the order of
-//! completions on a queue pair distinguishes a late invalidation of the old registration from one
-//! of the new registration. Nothing checks that order across queue pairs. To move a region, first
-//! handle all messages that the new queue pair has received for an earlier registration of the
-//! region.
+//! A region is registered on one queue pair only. Its key recurs after 256 registrations. Only the
+//! order of completions on a queue pair distinguishes a late invalidation of the old registration
+//! from one of the new registration.
 //!
 //! Attaches data, exposes it by a key, and releases it when no peer can access it:
 //!
@@ -457,6 +455,13 @@ impl<D: Scatter> Region<D> {
     fn rkey(&self) -> Option<u32> {
         // SAFETY: `mr` is owned by the type invariant.
         self.mr.map(|mr| unsafe { (*mr.as_ptr()).rkey })
+    }
+
+    /// Returns whether the region may be registered next with this number: on the queue pair of its
+    /// earlier registrations, if there were any.
+    #[inline]
+    pub(in crate::rdma) fn may_register(&self, registered: RegSeq) -> bool {
+        registered.may_follow(self.registered.get())
     }
 
     /// Stores the number of the registration that is about to be posted.

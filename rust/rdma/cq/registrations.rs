@@ -82,6 +82,12 @@ impl RegSeq {
         queue: u64::MAX,
         number: u64::MAX,
     };
+
+    /// Returns whether this registration is on the queue pair of `last`, or the first one.
+    #[inline]
+    pub(in crate::rdma) fn may_follow(self, last: Self) -> bool {
+        last.queue == self.queue || last.queue == Self::NEVER.queue
+    }
 }
 
 /// All registrations on a queue pair before a point in time.

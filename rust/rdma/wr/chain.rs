@@ -119,7 +119,8 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
     ///
     /// # Errors
     ///
-    /// - `EINVAL`: the region is not bound, or belongs to another protection domain.
+    /// - `EINVAL`: the region is not bound, belongs to another protection domain, or was registered
+    ///   on another queue pair.
     /// - `ENOBUFS`: there is no room for another work request.
     #[inline]
     pub fn register<D: Scatter>(&mut self, region: &'a Region<D>) -> Result
@@ -127,7 +128,8 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
         E::QpType: Reliable,
     {
         let (mr, key, access, state) = self.region_parts(region)?;
-        if state.get() != State::Bound {
+        let registered = self.queue.registrations.begin();
+        if state.get() != State::Bound || !region.may_register(registered) {
             return Err(EINVAL);
         }
         let mut register = bindings::ib_reg_wr {
@@ -138,7 +140,7 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
         };
         register.wr.opcode = bindings::ib_wr_opcode_IB_WR_REG_MR;
         register.wr.send_flags = self.take_flags();
-        region.begin_registration(self.queue.registrations.begin());
+        region.begin_registration(registered);
         self.push_change(Request::new(Kind { register }), state, State::Valid)
     }
 

@@ -88,6 +88,7 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, StepError> {
     env.whole()?;
     env.part()?;
     env.part_alone()?;
+    env.moved()?;
     Ok(Summary::new(fmt!("all operations returned")))
 }
 
@@ -243,6 +244,22 @@ impl TestEnv<'_> {
         if back.result.is_err() {
             pr_info!("posted in part: 2 single operations completed by the drain\n");
         }
+        Ok(())
+    }
+}
+
+impl TestEnv<'_> {
+    /// A region that was registered on one queue pair is refused by another one.
+    fn moved(&self) -> Result<(), StepError> {
+        let (first, second) = pair::connect(self.near, self.near, Mtu::Bytes1024)?;
+        let work = first.register(self.registration(0)?)?;
+        let (mut work, data) = first.invalidate(work)?;
+        let region = work.region.as_mut().ok_or(EINVAL).step("region")?;
+        let attached = region.attach(data, Direction::FromDevice);
+        attached.map_err(|(error, _)| error).step("region")?;
+        region.bind().step("region")?;
+        let work = second.refuses("another queue pair", work, EINVAL, register)?;
+        first.register(work)?;
         Ok(())
     }
 }
