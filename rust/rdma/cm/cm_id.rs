@@ -359,7 +359,7 @@ impl CmId {
         let cm_handler = CmHandler::new(wake, None, None)?;
         // SAFETY: The `Arc` pins `cm_handler`, and `drop` destroys the CM ID before it drops the
         // `Arc`.
-        let raw = unsafe { create::<S, _>(namespace, handler, &*cm_handler, owner)? };
+        let raw = unsafe { create::<S, _>(namespace, handler, Arc::as_ptr(&cm_handler), owner)? };
         // INVARIANT: Created with this handler and this context; nobody else has it.
         Ok(Self { raw, cm_handler })
     }
@@ -389,7 +389,7 @@ impl CmId {
         // SAFETY: `id` is valid. Its handler mutex is held by the caller, so no other handler of
         // `id` runs before this one returns.
         unsafe {
-            (*id.as_ptr()).context = ptr::from_ref(&*cm_handler).cast_mut().cast();
+            (*id.as_ptr()).context = Arc::as_ptr(&cm_handler).cast_mut().cast();
             (*id.as_ptr()).event_handler = Some(handler);
         }
         // INVARIANT: Handler and context were just set, and the caller gives up `id`.

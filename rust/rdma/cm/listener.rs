@@ -280,7 +280,7 @@ impl RawListener {
         let owner = lasting_name(owner)?;
         // SAFETY: The `Arc` pins the backlog, and `drop` destroys the CM ID before it drops the
         // `Arc`.
-        let raw = unsafe { create::<S, _>(namespace, handler, &*self.backlog, owner)? };
+        let raw = unsafe { create::<S, _>(namespace, handler, Arc::as_ptr(&self.backlog), owner)? };
         // INVARIANT: Created with this handler and this context; nobody else has it.
         let id = ListenId(raw);
         // SAFETY: By the invariants of `ListenId`, the CM ID is valid.
