@@ -16,7 +16,6 @@ pub fn online() -> u32 {
 /// Yields the CPU if another task waits for it: for long loops that do not sleep. May sleep. C:
 /// `cond_resched()`.
 pub fn cond_resched() {
-    // SAFETY: The caller may sleep. If it may not, a debug kernel warns; memory safety does not
-    // depend on it.
+    // SAFETY: Memory safety has no requirement. A debug kernel warns if the caller may not sleep.
     unsafe { bindings::cond_resched() }
 }

@@ -43,7 +43,8 @@ use core::ptr::NonNull;
 use kernel::{
     error::from_err_ptr,
     prelude::*,
-    sync::Arc, //
+    sync::Arc,
+    task::might_sleep, //
 };
 
 /// Bytes of the global route header (GRH) at the start of each received datagram. A receive buffer
@@ -173,6 +174,7 @@ impl AddressHandle {
 
 impl Drop for AddressHandle {
     fn drop(&mut self) {
+        might_sleep();
         // SAFETY: By the type invariant, this object owns the handle. A send keeps its handle until
         // it completes, so no posted send uses this one.
         unsafe { bindings::rdma_destroy_ah(self.raw.as_ptr()) };

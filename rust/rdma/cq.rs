@@ -70,6 +70,7 @@ use kernel::{
     prelude::*,
     str::CStr,
     sync::Arc,
+    task::might_sleep,
     time::{
         delay::fsleep,
         Delta, //
@@ -372,6 +373,7 @@ fn sizes(device: &DeviceRef, entries: u32, vector: u32) -> Result<(c_int, c_int)
 
 impl Drop for CompletionQueue {
     fn drop(&mut self) {
+        might_sleep();
         // SAFETY: `raw` is owned by the type invariant. Queue pairs hold references to their
         // completion queues, so none uses this one. The events are freed after the queue.
         unsafe {

@@ -18,7 +18,8 @@ use kernel::{
     error::from_err_ptr,
     prelude::*,
     str::CStr,
-    sync::Arc, //
+    sync::Arc,
+    task::might_sleep, //
 };
 
 /// A protection domain (`struct ib_pd`).
@@ -82,6 +83,7 @@ impl ProtectionDomain {
 
 impl Drop for ProtectionDomain {
     fn drop(&mut self) {
+        might_sleep();
         // SAFETY: By the type invariant, this object owns the domain. Queue pairs and regions hold
         // a reference to the domain, so none of them exists any more.
         unsafe { bindings::ib_dealloc_pd(self.raw.as_ptr()) };

@@ -18,7 +18,8 @@ use kernel::{
         Arc,
         ArcBorrow, //
     },
-    types::ForeignOwnable,
+    task::might_sleep,
+    types::ForeignOwnable, //
 };
 
 /// A slot for an object, read under RCU.
@@ -78,7 +79,9 @@ impl<T: 'static> RcuSlot<T> {
         if old == 0 {
             return None;
         }
-        // SAFETY: The callers may sleep.
+        might_sleep();
+        // SAFETY: Memory safety has no requirement. In a read-side critical section of its own, the
+        // caller would wait for ever.
         unsafe { bindings::synchronize_rcu_expedited() };
         // SAFETY: By the type invariants, `old` is from an `Arc<T>`. It was removed from the slot,
         // and a grace period has passed.
