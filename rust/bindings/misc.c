@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 #include <linux/fs.h>
+#include <linux/module.h>
 #include <linux/moduleparam.h>
 #include <linux/ratelimit.h>
 #include <rdma/ib_addr.h>
@@ -29,4 +30,13 @@ __rrdma_helper void rrdma_helper_kernel_param_lock(struct module *mod)
 __rrdma_helper void rrdma_helper_kernel_param_unlock(struct module *mod)
 {
 	kernel_param_unlock(mod);
+}
+
+/*
+ * A module whose init function fails is freed, whatever references to it exist.
+ * So nothing that holds a reference may be created before.
+ */
+__rrdma_helper bool rrdma_helper_module_is_loading(const struct module *mod)
+{
+	return mod && READ_ONCE(mod->state) == MODULE_STATE_COMING;
 }

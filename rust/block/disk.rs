@@ -124,10 +124,16 @@ impl<T: Operations> Disk<T> {
     ///
     /// # Errors
     ///
+    /// - `EBUSY` while the module is being loaded: if its init function failed later, openers would
+    ///   run code of a freed module.
     /// - `EINVAL` if the name, the limits or the capacity is out of range.
     /// - `ENOMEM`, also if [`Operations::new_queue`] or [`Operations::new_request_data`] fails.
     /// - `EEXIST` if a disk of this name exists. The kernel logs a warning.
     pub fn new(config: DiskConfig<'_>, set: Arc<TagSet<T>>, data: T::DiskData) -> Result<Self> {
+        // SAFETY: The module is static.
+        if unsafe { bindings::module_is_loading(config.module.as_ptr()) } {
+            return Err(EBUSY);
+        }
         if config.capacity_sectors > MAX_SECTORS {
             return Err(EINVAL);
         }

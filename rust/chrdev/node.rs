@@ -33,11 +33,12 @@ pub struct Node {
 impl Node {
     /// Creates the node with number `index` of `numbers`, for the driver in `module`. May sleep.
     ///
-    /// It can be opened before this returns. Therefore it must not be called while the module
-    /// loads: if loading failed later, openers would run code of a freed module.
+    /// It can be opened before this returns.
     ///
     /// # Errors
     ///
+    /// - `EBUSY` while the module is being loaded: if its init function failed later, openers would
+    ///   run code of a freed module.
     /// - `EINVAL` if `index` is out of range.
     /// - `EEXIST` if there is a node with this number.
     /// - `ENOMEM`.
@@ -47,6 +48,10 @@ impl Node {
         module: &'static ThisModule,
         operations: Arc<dyn Operations>,
     ) -> Result<Self> {
+        // SAFETY: `module` is static.
+        if unsafe { bindings::module_is_loading(module.as_ptr()) } {
+            return Err(EBUSY);
+        }
         let number = numbers.get(index).ok_or(EINVAL)?;
         // SAFETY: `cdev_alloc()` has no requirements.
         let cdev = NonNull::new(unsafe { bindings::cdev_alloc() }).ok_or(ENOMEM)?;

@@ -123,6 +123,9 @@ impl<F: Family> Callbacks<F> {
     /// C calls it under the conditions of [`doit`](Self::doit), before the first part of a dump.
     /// The `ctx` of `cb` is zeroed and its data is a `genl_dumpit_info`. If this returns 0, the
     /// data stays valid until [`done`](Self::done), which C calls once.
+    ///
+    /// Fails with `EBUSY` while the module is being loaded: if its init function failed later, the
+    /// module would be freed in spite of the dump.
     unsafe extern "C" fn start(cb: *mut bindings::netlink_callback) -> c_int {
         // SAFETY: By the safety requirements of this function, `cb` is valid and its data is a
         // `genl_dumpit_info`.
@@ -130,6 +133,10 @@ impl<F: Family> Callbacks<F> {
         // SAFETY: By the safety requirements of this function, the family is part of a `Shared`,
         // and is registered until this returns.
         let shared = unsafe { Shared::of(info.family) };
+        // SAFETY: The module exists, because this is a function of it.
+        if unsafe { bindings::module_is_loading((*info.family).module) } {
+            return EBUSY.to_errno();
+        }
         // SAFETY: The family owns `ctx`, which is large enough and aligned for a `State`, as
         // asserted above.
         unsafe {

@@ -19,8 +19,8 @@ use kernel::{error::to_result, prelude::*, sync::Arc};
 ///
 /// Dropping it [unregisters](Self::unregister) the family.
 ///
-/// A module registers last, because its initialisation must not fail once user space can use the
-/// family. It drops the registration before anything that the handlers use.
+/// A module drops the registration before anything that the handlers use. Dumps fail with `EBUSY`
+/// until the init function of the module has succeeded.
 #[pin_data(PinnedDrop)]
 pub struct Registration<F: Family> {
     /// Multicasts are inside; closed when unregistering starts.

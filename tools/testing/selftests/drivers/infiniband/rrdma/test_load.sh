@@ -10,12 +10,13 @@ setup() {
 	network
 }
 
-# Print the names of all samples, test modules and benchmarks.
+# Print the names of all samples, test modules and benchmarks, except those that cannot be loaded
+# without parameters.
 samples() {
 	local path
 	for path in "/lib/modules/$(uname -r)"/updates/rrdma_*.ko; do
 		path=${path##*/rrdma_}
-		echo "${path%.ko}"
+		[[ $path =~ ^test_(liar|init_fails)\.ko$ ]] || echo "${path%.ko}"
 	done
 }
 
@@ -115,7 +116,46 @@ ends_with_its_device() {
 	sample_loses_device accept "$SPARE_DEVICE"
 }
 
+# Begin a dump while the module is being loaded, let loading fail, and read the rest of the dump.
+dumps_wait_until_the_module_is_loaded() {
+	local loader
+	modprobe rrdma_test_init_fails 2>"$SCRATCH/modprobe" &
+	loader=$!
+	PYTHONPATH=$SELFTESTS/drivers/block/rnvmf/pylib run python3 - <<-'END'
+		import errno
+		import os
+		import time
+
+		import genl
+
+
+		def family():
+		    for _ in range(100):
+		        try:
+		            return genl.Socket("rrdma_test")
+		        except genl.Refusal:
+		            time.sleep(0.1)
+		    raise SystemExit("no family")
+
+
+		reader, other = family(), family()
+		reader.send(b"\2\1\0\0", genl.REQUEST | genl.DUMP)
+		reply = genl.Reply()
+		try:
+		    print("complete" if reader.part(reply) else "begun")
+		except genl.Refusal as refusal:
+		    print(errno.errorcode[refusal.errno])
+		other.request(1)
+		while os.path.exists("/sys/module/rrdma_test_init_fails"):
+		    time.sleep(0.1)
+		print(len(reader.socket.recv(1 << 17)) if reply.messages else "nothing")
+	END
+	! wait "$loader" || fail "the module was loaded"
+	same "the result of a dump" "EBUSY nothing" "${OUTPUT//$'\n'/ }"
+}
+
 main setup \
+	dumps_wait_until_the_module_is_loaded \
 	all_load_and_unload \
 	all_tell_of_their_parameters \
 	values_are_shown \
