@@ -299,7 +299,8 @@ impl<D: Scatter + Send + 'static, E: QpContext> RdmaRw<D, E> {
     /// context in which a reference to the queue pair may be dropped.
     ///
     /// Returns `None` if an RDMA read failed on iWARP. The data is then dropped when the queue pair
-    /// is destroyed.
+    /// is destroyed. The region is unmapped before it is deregistered, so a peer on iWARP must have
+    /// no other queue pair in the protection domain unless it is trusted.
     pub fn finish(mut self) -> Option<D> {
         self.end()
             .map(|rw_context| KBox::into_inner(rw_context).value.data)

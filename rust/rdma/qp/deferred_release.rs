@@ -5,6 +5,10 @@
 //! An RDMA read that failed on iWARP leaves its region valid for the peer, see
 //! [`RdmaRw::finish`](crate::rdma::rw::RdmaRw::finish). The region must not return to the queue
 //! pair's pool while the queue pair can still use it.
+//!
+//! The core unmaps the memory before it deregisters the region. The peer can write to the region in
+//! between if it has another queue pair in the same protection domain. With an IOMMU or bounce
+//! buffers, the address may have another user by then.
 
 use crate::{
     bindings,
