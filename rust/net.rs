@@ -46,10 +46,11 @@ impl Namespace {
     /// left its namespace, for example while it closes its last files. Process context.
     #[inline]
     pub fn current() -> Option<Self> {
-        // SAFETY: `current` is valid in process context.
+        // SAFETY: `current_net()` reads only the `nsproxy` of the current thread, which only that
+        // thread replaces.
         let net = NonNull::new(unsafe { bindings::current_net() })?;
-        // SAFETY: The current thread holds a reference to its namespace, and only this thread can
-        // change it.
+        // SAFETY: The `nsproxy` of the current thread holds a reference to the namespace. It is not
+        // replaced meanwhile, because the current thread is in this function.
         Some(unsafe { Self::get(net.as_ptr()) })
     }
 

@@ -467,6 +467,10 @@ impl<T: Operations> Refused<T> {
     ///
     /// A driver may return a request other than `rq` that it had kept, or the status `Ok`. Both are
     /// valid, and are handled by [`finish`](Self::finish).
+    ///
+    /// The request may have been completed by another thread, reused and queued again meanwhile, and
+    /// then be returned here. That is harmless: the driver owns the request, and the caller does with
+    /// it what the later caller would.
     pub(super) fn give_back(self, rq: *mut bindings::request) -> bindings::blk_status_t {
         let Self { request, status } = self;
 

@@ -444,8 +444,9 @@ impl<D: Scatter> Region<D> {
     fn deregister(&mut self) {
         if let Some(mr) = self.mr.take() {
             self.pd.device().insist("deregister a memory region", || {
-                // SAFETY: `mr` is owned by the type invariant. This object is owned by the caller
-                // and not part of a posted operation, so no posted work request names `mr`.
+                // SAFETY: `mr` is owned by the type invariant. A work request names `mr` only if
+                // its operation contains this object (`Chain::register` borrows it from there). A
+                // posted operation belongs to the device, so no reference to this object exists.
                 unsafe { bindings::ib_dereg_mr(mr.as_ptr()) }
             });
         }

@@ -219,7 +219,8 @@ impl Default for ScatterTable {
 
 impl Drop for ScatterTable {
     fn drop(&mut self) {
-        // SAFETY: The list is not used after the drop.
+        // SAFETY: `&mut self` is the only reference, and nothing uses the list after this. A device
+        // is done with it, because the owner of the mapping unmaps it first, see `ScatterMap`.
         unsafe { self.free() };
     }
 }

@@ -16,6 +16,10 @@ use kernel::{prelude::*, types::Opaque};
 /// Waits sleep in `TASK_IDLE`: signals do not interrupt them, and they count neither as load nor as
 /// a hung task. So a worker may wait for a peer for any time. All other methods may be called in
 /// any context.
+///
+/// # Invariants
+///
+/// `inner` is an initialised `struct completion`.
 #[pin_data]
 pub struct TimedCompletion {
     #[pin]
@@ -31,6 +35,7 @@ unsafe impl Sync for TimedCompletion {}
 impl TimedCompletion {
     /// Creates a completion that is not completed. C: `init_completion()`.
     pub fn new() -> impl PinInit<Self> {
+        // INVARIANT: `init_completion()` initialises it before anyone can use the object.
         pin_init!(Self {
             inner <- Opaque::ffi_init(|slot: *mut bindings::completion| {
                 // SAFETY: `slot` is valid for writes.
@@ -48,21 +53,21 @@ impl TimedCompletion {
     /// Releases one waiter. C: `complete()`.
     #[inline]
     pub fn complete(&self) {
-        // SAFETY: The completion was initialised by `new`.
+        // SAFETY: By the type invariant, the completion is initialised.
         unsafe { bindings::complete(self.inner.get()) };
     }
 
     /// Releases all present and future waiters. C: `complete_all()`.
     #[inline]
     pub fn complete_all(&self) {
-        // SAFETY: The completion was initialised by `new`.
+        // SAFETY: By the type invariant, the completion is initialised.
         unsafe { bindings::complete_all(self.inner.get()) };
     }
 
     /// Returns whether a wait would return at once. Any context. C: `completion_done()`.
     #[inline]
     pub fn is_completed(&self) -> bool {
-        // SAFETY: The completion was initialised by `new`.
+        // SAFETY: By the type invariant, the completion is initialised.
         unsafe { bindings::completion_done(self.inner.get()) }
     }
 
@@ -72,14 +77,14 @@ impl TimedCompletion {
     /// C: `reinit_completion()`, under the lock of the completion.
     #[inline]
     pub fn reinit(&self) {
-        // SAFETY: The completion was initialised by `new`.
+        // SAFETY: By the type invariant, the completion is initialised.
         unsafe { bindings::reinit_completion_locked(self.inner.get()) };
     }
 
     /// Waits without a time limit. Sleeps.
     #[inline]
     pub fn wait(&self) {
-        // SAFETY: The completion was initialised by `new`.
+        // SAFETY: By the type invariant, the completion is initialised.
         unsafe { bindings::wait_for_completion_idle(self.inner.get()) };
     }
 
@@ -87,7 +92,7 @@ impl TimedCompletion {
     #[inline]
     #[must_use = "the caller must handle a timeout"]
     pub fn wait_timeout(&self, limit: Msecs) -> bool {
-        // SAFETY: The completion was initialised by `new`.
+        // SAFETY: By the type invariant, the completion is initialised.
         unsafe { bindings::wait_for_completion_idle_timeout(self.inner.get(), limit.to_jiffies()) }
     }
 }
