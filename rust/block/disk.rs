@@ -127,7 +127,7 @@ impl<T: Operations> Disk<T> {
     /// - `EBUSY` while the module is being loaded: if its init function failed later, openers would
     ///   run code of a freed module.
     /// - `EINVAL` if the name, the limits or the capacity is out of range.
-    /// - `ENOMEM`, also if [`Operations::new_queue`] or [`Operations::new_request_data`] fails.
+    /// - `ENOMEM`, also if [`Operations::new_queue`] fails.
     /// - `EEXIST` if a disk of this name exists. The kernel logs a warning.
     pub fn new(config: DiskConfig<'_>, set: Arc<TagSet<T>>, data: T::DiskData) -> Result<Self> {
         // SAFETY: The module is static.

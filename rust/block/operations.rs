@@ -54,8 +54,9 @@ pub trait Operations: Sized + 'static {
     /// Creates the data of a request that will be used on hardware queue `queue`. C:
     /// `init_request`.
     ///
-    /// May sleep, but must not wait for I/O. The same holds for its destructor.
-    fn new_request_data(set: &Self::SetData, queue: u32) -> impl PinInit<Self::RequestData, Error>;
+    /// It cannot fail: C cannot handle an error for the flush request of a queue that existed
+    /// before. May sleep, but must not wait for I/O. The same holds for its destructor.
+    fn new_request_data(set: &Self::SetData, queue: u32) -> impl PinInit<Self::RequestData>;
 
     /// Takes a request to send it to the device.
     ///

@@ -17,10 +17,7 @@ use crate::{
 use core::{
     cell::UnsafeCell,
     marker::PhantomData,
-    mem::{
-        ManuallyDrop,
-        MaybeUninit, //
-    },
+    mem::ManuallyDrop,
     ops::Deref,
     ptr::NonNull, //
 };
@@ -32,14 +29,9 @@ use kernel::{
 /// Private data behind each `struct request` (`blk_mq_rq_to_pdu()`): the driver data, and the
 /// status on its way from [`Request::complete`] to the CPU that ends the request.
 ///
-/// # Invariants
-///
-/// `data` is initialised if `ready` is true. `ready` is true for every request that blk-mq passes
-/// to a driver.
 pub(super) struct Pdu<T: Operations> {
     status: UnsafeCell<Status>,
-    ready: bool,
-    data: MaybeUninit<T::RequestData>,
+    data: T::RequestData,
 }
 
 impl<T: Operations> Pdu<T> {
@@ -65,61 +57,33 @@ impl<T: Operations> Pdu<T> {
         unsafe { rq.add(1).cast() }
     }
 
-    /// Initialises the private data, without driver data.
+    /// Initialises the private data.
     ///
     /// # Safety
     ///
-    /// `rq` has private data of [`SIZE`](Self::SIZE) bytes that is valid for writes.
-    pub(super) unsafe fn prepare(rq: *mut bindings::request) {
+    /// `rq` has private data of [`SIZE`](Self::SIZE) bytes that is valid for writes, has no other
+    /// user, and stays allocated until [`Pdu::clear`].
+    pub(super) unsafe fn init(rq: *mut bindings::request, data: impl PinInit<T::RequestData>) {
         // SAFETY: By the safety requirements of this function, the private data is valid for
-        // writes.
-        unsafe {
-            Self::of(rq).write(Self {
-                status: UnsafeCell::new(Status::IoError),
-                ready: false,
-                data: MaybeUninit::uninit(),
-            })
-        };
-    }
-
-    /// Creates the driver data.
-    ///
-    /// # Safety
-    ///
-    /// The private data of `rq` is [prepared](Self::prepare), has no driver data and no other user,
-    /// and stays allocated until [`Pdu::clear`].
-    pub(super) unsafe fn fill(
-        rq: *mut bindings::request,
-        data: impl PinInit<T::RequestData, Error>,
-    ) -> Result {
-        // SAFETY: By the safety requirements of this function, `pdu` is valid and has no other
-        // user, and `data` does not move before it is dropped.
+        // writes, and does not move before it is dropped.
         unsafe {
             let pdu = Self::of(rq);
 
-            compat::raw_pin_init((&raw mut (*pdu).data).cast::<T::RequestData>(), data)?;
-            // INVARIANT: `raw_pin_init` initialised `data`.
-            (*pdu).ready = true;
+            (&raw mut (*pdu).status).write(UnsafeCell::new(Status::IoError));
+            let Ok(()) = compat::raw_pin_init(&raw mut (*pdu).data, data);
         }
-        Ok(())
     }
 
-    /// Drops the driver data, if any.
+    /// Drops the private data.
     ///
     /// # Safety
     ///
-    /// The private data of `rq` is prepared and has no other user.
+    /// The private data of `rq` is [initialised](Self::init), has no other user, and is not used
+    /// afterwards.
     pub(super) unsafe fn clear(rq: *mut bindings::request) {
-        // SAFETY: By the safety requirements of this function, `pdu` is valid and has no other
-        // user. By the type invariants, `data` is initialised if `ready` is true. `ready` is
-        // cleared first.
-        unsafe {
-            let pdu = Self::of(rq);
-
-            if core::mem::take(&mut (*pdu).ready) {
-                (*pdu).data.assume_init_drop();
-            }
-        }
+        // SAFETY: By the safety requirements of this function, the private data is initialised and
+        // has no other user.
+        unsafe { Self::of(rq).drop_in_place() };
     }
 }
 
@@ -130,7 +94,7 @@ impl<T: Operations> Pdu<T> {
 /// # Invariants
 ///
 /// `request` is a valid request of a [`Disk<T>`](super::Disk). It has a hardware queue and a
-/// `Pdu<T>` with driver data, and is not reused while this exists.
+/// `Pdu<T>`, and is not reused while this exists.
 pub struct RequestRef<T: Operations> {
     request: NonNull<bindings::request>,
     _driver: PhantomData<T>,
@@ -170,7 +134,7 @@ impl<T: Operations> RequestRef<T> {
     pub fn data(&self) -> Pin<&T::RequestData> {
         // SAFETY: By the type invariants, the driver data is initialised, and is neither moved nor
         // dropped while `self` is borrowed.
-        unsafe { Pin::new_unchecked((*Pdu::<T>::of(self.as_raw())).data.assume_init_ref()) }
+        unsafe { Pin::new_unchecked(&(*Pdu::<T>::of(self.as_raw())).data) }
     }
 
     /// Returns the tag: a number below the depth of the tag set that is unique among the requests

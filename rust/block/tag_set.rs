@@ -79,9 +79,6 @@ pub struct TagSet<T: Operations> {
     /// Held while the layout changes, with `layout` taken inside it.
     #[pin]
     changing: Mutex<()>,
-    /// While `inner` is being allocated: the result of all `new_request_data` so far.
-    #[pin]
-    making: Mutex<Option<Result>>,
     #[pin]
     quiesced: Mutex<bool>,
     #[pin]
@@ -140,7 +137,6 @@ impl<T: Operations> TagSet<T> {
                     wanted: config.queues,
                 }, "TagSet::layout"),
                 changing <- new_mutex!((), "TagSet::changing"),
-                making <- new_mutex!(Some(Ok(())), "TagSet::making"),
                 quiesced <- new_mutex!(false, "TagSet::quiesced"),
                 retired <- new_mutex!(RetiredHctxs::new(), "TagSet::retired"),
                 // Initialised last: the allocation calls back for each request and uses the other
@@ -161,59 +157,11 @@ impl<T: Operations> TagSet<T> {
                     // SAFETY: `try_ffi_init` passes a `set` that is valid for writes.
                     unsafe { set.write(raw) };
                     // SAFETY: `set` is initialised and pinned; so are all other fields.
-                    unsafe { Self::make(set) }
+                    to_result(unsafe { bindings::blk_mq_alloc_tag_set(set) })
                 }),
             }),
             GFP_KERNEL,
         )
-    }
-
-    /// Allocates the tag set and its requests.
-    ///
-    /// # Safety
-    ///
-    /// `set` is configured, and its `driver_data` points to a `TagSet<T>` whose fields are all
-    /// initialised except `inner`.
-    unsafe fn make(set: *mut bindings::blk_mq_tag_set) -> Result {
-        // SAFETY: By the safety requirements of this function, `set` is configured.
-        to_result(unsafe { bindings::blk_mq_alloc_tag_set(set) })?;
-        // SAFETY: By the safety requirements of this function, this is a `TagSet<T>`.
-        let this = unsafe { Self::from_driver_data((*set).driver_data) };
-        let made = this.making.lock().take();
-
-        made.unwrap_or(Ok(())).inspect_err(|_| {
-            // SAFETY: The set was just allocated and has no disks.
-            unsafe { bindings::blk_mq_free_tag_set(set) }
-        })
-    }
-
-    /// Initialises the private data of a request.
-    ///
-    /// An error while the set is being allocated is not returned to C. `make` frees the complete
-    /// set instead. On an error, C would free tags that SRCU callbacks still use, and warn.
-    ///
-    /// # Safety
-    ///
-    /// `rq` has a `Pdu<T>` behind it that is valid for writes and stays allocated until
-    /// [`Pdu::clear`].
-    pub(super) unsafe fn init_request(&self, rq: *mut bindings::request, queue: u32) -> Result {
-        // SAFETY: By the safety requirements of this function, the private data is valid for
-        // writes.
-        unsafe { Pdu::<T>::prepare(rq) };
-        if matches!(*self.making.lock(), Some(Err(_))) {
-            return Ok(());
-        }
-        // SAFETY: The private data is prepared, and by the safety requirements of this function it
-        // stays allocated.
-        let made = unsafe { Pdu::<T>::fill(rq, T::new_request_data(self.data(), queue)) };
-
-        match &mut *self.making.lock() {
-            Some(all) => {
-                *all = made;
-                Ok(())
-            }
-            None => made,
-        }
     }
 
     /// Returns the tag set of a `driver_data`.

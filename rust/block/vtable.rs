@@ -46,7 +46,7 @@ impl<T: Operations> TagSet<T> {
     /// # Errors
     ///
     /// - `EINVAL` if a number of `config` is out of range.
-    /// - `ENOMEM`, or the error of `new_request_data`.
+    /// - `ENOMEM`.
     pub fn new(config: TagSetConfig, data: T::SetData) -> Result<Arc<Self>> {
         // SAFETY: `OPS` is the table of `T`.
         unsafe { Self::with_ops(config, data, &Vtable::<T>::OPS) }
@@ -60,8 +60,7 @@ impl<T: Operations> TagSet<T> {
 /// - A tag set is the `inner` of a `TagSet<T>`, and its `driver_data` points to that `TagSet<T>`.
 /// - The `driver_data` of a hardware queue is an `HwQueue<T>` after `init_hctx`.
 /// - The `queuedata` of a disk's queue is a `T::DiskData`.
-/// - A request has a `Pdu<T>` behind it, which `init_request` prepares, and which has driver data
-///   before the request is used.
+/// - A request has a `Pdu<T>` behind it, which `init_request` initialises.
 struct Vtable<T>(PhantomData<T>);
 
 impl<T: Operations> Vtable<T> {
@@ -212,16 +211,14 @@ impl<T: Operations> Vtable<T> {
         index: c_uint,
         _node: c_int,
     ) -> c_int {
-        from_result(|| {
-            // SAFETY: By the safety requirements of this function and the invariants of `TagSet`,
-            // `driver_data` points to a `TagSet<T>`.
-            let set = unsafe { TagSet::<T>::from_driver_data((*set).driver_data) };
+        // SAFETY: By the safety requirements of this function and the invariants of `TagSet`,
+        // `driver_data` points to a `TagSet<T>`.
+        let set = unsafe { TagSet::<T>::from_driver_data((*set).driver_data) };
 
-            // SAFETY: By the safety requirements of this function, `cmd_size` bytes, a `Pdu<T>`,
-            // behind `rq` are valid for writes. C calls `exit_request` before it frees them.
-            unsafe { set.init_request(rq, index) }?;
-            Ok(0)
-        })
+        // SAFETY: By the safety requirements of this function, `cmd_size` bytes, a `Pdu<T>`, behind
+        // `rq` are valid for writes. C calls `exit_request` before it frees them.
+        unsafe { Pdu::<T>::init(rq, T::new_request_data(set.data(), index)) };
+        0
     }
 
     /// # Safety

@@ -94,9 +94,7 @@ impl Operations for Driver {
         Ok(())
     }
 
-    fn new_request_data(_set: &(), _queue: u32) -> impl PinInit<(), Error> {
-        Ok(())
-    }
+    fn new_request_data(_set: &(), _queue: u32) -> impl PinInit<()> {}
 
     fn queue_rq(
         _queue: &(),

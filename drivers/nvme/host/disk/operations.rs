@@ -68,11 +68,8 @@ impl Operations for Io {
         hctx.cloned().ok_or(EINVAL)
     }
 
-    fn new_request_data(
-        _hctxs: &KVec<Arc<HctxQueue>>,
-        _queue: u32,
-    ) -> impl PinInit<RequestPdu, Error> {
-        Ok(RequestPdu::new())
+    fn new_request_data(_hctxs: &KVec<Arc<HctxQueue>>, _queue: u32) -> impl PinInit<RequestPdu> {
+        RequestPdu::new()
     }
 
     #[inline]
