@@ -386,11 +386,11 @@ attribute_set! {
         /// Why the log could not be read.
         ERROR = 4, "error", Nest(error::ATTRIBUTES);
         /// An entry of the log as the controller sent it, a Discovery Log Page Entry of NVMe Base.
-        /// The kernel checked it: TRSVCID, SUBNQN and TRADDR are printable ASCII and end within
-        /// their fields, and SUBNQN is a valid NVMe Qualified Name. TRTYPE is at byte 0, ADRFAM at
-        /// 1, SUBTYPE at 2, TREQ at 3, PORTID at 4, CNTLID at 6, ASQSZ at 8, EFLAGS at 10, TRSVCID
-        /// at 32 with 32 bytes, SUBNQN at 256 and TRADDR at 512 with 256 bytes each, and TSAS at
-        /// 768. Numbers are little-endian. A NUL ends a text; spaces may pad TRSVCID and TRADDR.
+        /// The kernel does not check it. TRTYPE is at byte 0, ADRFAM at 1, SUBTYPE at 2, TREQ at 3,
+        /// PORTID at 4, CNTLID at 6, ASQSZ at 8, EFLAGS at 10, TRSVCID at 32 with 32 bytes, SUBNQN
+        /// at 256 and TRADDR at 512 with 256 bytes each, and TSAS at 768. Numbers are
+        /// little-endian. A NUL ends a text; spaces may pad TRSVCID and TRADDR, which are ASCII.
+        /// SUBNQN is UTF-8.
         ENTRY = 5, "entry", Bytes(DISCOVERY_ENTRY_LEN);
         /// Milliseconds until a persistent discovery reconnects after the error. Absent if the
         /// discovery ended.

@@ -61,7 +61,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<ConfigLine>, Error> {
         let why = format!("{name}: more than {MAX_SIZE} bytes");
         return Err(Error::new(Status::Usage, why));
     }
-    decode(&bytes).and_then(parse).map_err(|error| {
+    parse(&bytes).map_err(|error| {
         let LineError { number, why } = error;
         Error::new(Status::Usage, format!("{name}:{number}: {why}"))
     })
@@ -75,26 +75,17 @@ struct LineError {
     why: String,
 }
 
-/// Decodes the text of a file.
-fn decode(bytes: &[u8]) -> Result<&str, LineError> {
-    std::str::from_utf8(bytes).map_err(|error| {
-        let before = bytes.iter().take(error.valid_up_to());
-        LineError {
-            number: 1 + before.filter(|byte| **byte == b'\n').count(),
-            why: "not UTF-8".to_owned(),
-        }
-    })
-}
-
-/// Parses the lines of a text. No two of them may name the same subsystem, because the options of
-/// the second one would be ignored.
-fn parse(text: &str) -> Result<Vec<ConfigLine>, LineError> {
-    let lines = (1..).zip(text.lines().map(str::trim));
+/// Parses the lines of a file; comments may have any bytes. No two lines may name the same
+/// subsystem, because the options of the second one would be ignored.
+fn parse(bytes: &[u8]) -> Result<Vec<ConfigLine>, LineError> {
+    let lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+    let lines = (1..).zip(lines);
     let mut numbers = HashMap::new();
     lines
-        .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
+        .filter(|(_, line)| !line.is_empty() && !line.starts_with(b"#"))
         .map(|(number, line)| {
             let error = |why| LineError { number, why };
+            let line = std::str::from_utf8(line).map_err(|_| error("not UTF-8".to_owned()))?;
             let line = parse_line(line).map_err(error)?;
             match numbers.insert(key(&line), number) {
                 Some(other) => Err(error(format!("the same as line {other}"))),

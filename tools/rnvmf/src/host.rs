@@ -162,10 +162,10 @@ pub(crate) fn check_nqn(text: &str) -> Result<String, String> {
         return Err("an NQN cannot be empty".into());
     }
     if text.len() > NQN_MAX_LEN {
-        return Err(format!("an NQN has at most {NQN_MAX_LEN} characters"));
+        return Err(format!("an NQN has at most {NQN_MAX_LEN} bytes"));
     }
-    if text.chars().any(|c| c.is_control() || !c.is_ascii()) {
-        return Err("an NQN has only printable ASCII characters".into());
+    if text.contains(char::is_control) {
+        return Err("an NQN has no control characters".into());
     }
     Ok(text.to_owned())
 }

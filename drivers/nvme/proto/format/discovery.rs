@@ -47,7 +47,8 @@ const ENTRY_SIZE: usize = 1024;
 
 /// An entry of the log, with the field names of the specification.
 ///
-/// Numbers may have any value. The strings are printable ASCII.
+/// Any block is an entry. Numbers may have any value. A text that is not valid does not hide the
+/// other fields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Entry<'a> {
     /// Transport Type; see [`Entry::RDMA`].
@@ -66,12 +67,12 @@ pub struct Entry<'a> {
     pub asqsz: u16,
     /// Entry Flags.
     pub eflags: u16,
-    /// Transport Service Identifier; for RDMA a port.
-    pub trsvcid: &'a str,
-    /// NVM Subsystem Qualified Name.
-    pub subnqn: Nqn<'a>,
-    /// Transport Address.
-    pub traddr: &'a str,
+    /// Transport Service Identifier, printable ASCII; for RDMA a port.
+    pub trsvcid: Result<&'a str, InvalidText<'a>>,
+    /// NVM Subsystem Qualified Name, UTF-8 without control characters.
+    pub subnqn: Result<Nqn<'a>, InvalidText<'a>>,
+    /// Transport Address, printable ASCII.
+    pub traddr: Result<&'a str, InvalidText<'a>>,
     /// Transport Specific Address Subtype; `None` if the transport is not RDMA.
     pub tsas: Option<RdmaTsas>,
 }
@@ -96,18 +97,13 @@ impl<'a> Entry<'a> {
     /// [`trtype`](Self::trtype) of the RDMA transport.
     pub const RDMA: u8 = 1;
 
-    /// Parses an entry.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidEntry`].
-    pub fn parse(data: &'a [u8]) -> Result<Self, InvalidEntry> {
-        let short = InvalidEntry::Short(data.len());
-        let block = data.first_chunk::<ENTRY_SIZE>().ok_or(short)?;
+    /// Parses an entry; `None` if `data` is shorter.
+    pub fn parse(data: &'a [u8]) -> Option<Self> {
+        let block = data.first_chunk::<ENTRY_SIZE>()?;
         let reader = Reader::over(block);
         let field = |bytes: Range<usize>| block.get(bytes).unwrap_or_default();
         let trtype = reader.u8::<0>();
-        Ok(Self {
+        Some(Self {
             trtype,
             adrfam: reader.u8::<1>(),
             subtype: reader.u8::<2>(),
@@ -116,9 +112,9 @@ impl<'a> Entry<'a> {
             cntlid: reader.u16::<6>(),
             asqsz: reader.u16::<8>(),
             eflags: reader.u16::<10>(),
-            trsvcid: padded(field(32..64), "TRSVCID")?,
-            subnqn: nqn(field(256..512), "SUBNQN")?,
-            traddr: padded(field(512..768), "TRADDR")?,
+            trsvcid: ascii(field(32..64)),
+            subnqn: nqn(field(256..512)),
+            traddr: ascii(field(512..768)),
             tsas: (trtype == Self::RDMA).then(|| RdmaTsas {
                 qptype: reader.u8::<768>(),
                 prtype: reader.u8::<769>(),
@@ -129,36 +125,34 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// A string that ends at a NUL or before spaces that pad the field. A string that fills the field
-/// is refused: it may be cut off.
-fn padded<'a>(field: &'a [u8], name: &'static str) -> Result<&'a str, InvalidEntry> {
-    let text = terminated(field).trim_ascii_end();
-    if text.len() == field.len() {
-        return Err(InvalidEntry::Unterminated(name));
+/// Parses ASCII that ends at a NUL or before spaces that pad the field. A string that fills the
+/// field is not valid: it may be cut off.
+fn ascii(field: &[u8]) -> Result<&str, InvalidText<'_>> {
+    let bytes = terminated(field).trim_ascii_end();
+    let invalid = |why| InvalidText { bytes, why };
+    if bytes.len() == field.len() {
+        return Err(invalid(InvalidTextReason::Unterminated));
     }
-    printable(text, name)
+    match core::str::from_utf8(bytes) {
+        Ok(text) if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) => Ok(text),
+        _ => Err(invalid(InvalidTextReason::NotAscii)),
+    }
 }
 
-/// An NQN that ends at a NUL.
-fn nqn<'a>(field: &'a [u8], name: &'static str) -> Result<Nqn<'a>, InvalidEntry> {
-    let text = terminated(field);
-    if text.len() == field.len() {
-        return Err(InvalidEntry::Unterminated(name));
+/// Parses an NQN that ends at a NUL.
+fn nqn(field: &[u8]) -> Result<Nqn<'_>, InvalidText<'_>> {
+    let bytes = terminated(field);
+    let invalid = |why| InvalidText { bytes, why };
+    let name = Nqn::new(bytes).map_err(|why| invalid(InvalidTextReason::Name(why)))?;
+    if name.as_str().chars().any(char::is_control) {
+        return Err(invalid(InvalidTextReason::Control));
     }
-    let text = printable(text, name)?;
-    Nqn::new(text.as_bytes()).map_err(InvalidEntry::Name)
+    Ok(name)
 }
 
 /// The bytes of a field before its first NUL; all if there is no NUL.
 fn terminated(field: &[u8]) -> &[u8] {
     field.split(|byte| *byte == 0).next().unwrap_or_default()
-}
-
-fn printable<'a>(text: &'a [u8], name: &'static str) -> Result<&'a str, InvalidEntry> {
-    match core::str::from_utf8(text) {
-        Ok(text) if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) => Ok(text),
-        _ => Err(InvalidEntry::NotPrintable(name)),
-    }
 }
 
 /// Why a header cannot be used.
@@ -179,26 +173,35 @@ impl fmt::Display for InvalidLog {
     }
 }
 
-/// Why an entry cannot be used. A string is named by its field.
+/// A text that is not valid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum InvalidEntry {
-    /// The entry is too short; its length in bytes.
-    Short(usize),
-    /// A string does not end within its field.
-    Unterminated(&'static str),
-    /// A string is not printable ASCII.
-    NotPrintable(&'static str),
-    /// SUBNQN is not a valid NQN.
-    Name(InvalidNqn),
+pub struct InvalidText<'a> {
+    /// The field up to its end or padding. Any bytes: escape them before they are printed.
+    pub bytes: &'a [u8],
+    /// Why they are not valid.
+    pub why: InvalidTextReason,
 }
 
-impl fmt::Display for InvalidEntry {
+/// Why a text is not valid.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum InvalidTextReason {
+    /// It does not end within its field.
+    Unterminated,
+    /// It is not printable ASCII.
+    NotAscii,
+    /// It is not a valid NQN.
+    Name(InvalidNqn),
+    /// The NQN has a control character.
+    Control,
+}
+
+impl fmt::Display for InvalidTextReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Short(len) => write!(f, "{len} bytes are too short for an entry"),
-            Self::Unterminated(field) => write!(f, "{field} is not terminated"),
-            Self::NotPrintable(field) => write!(f, "{field} is not printable ASCII"),
-            Self::Name(why) => write!(f, "SUBNQN: {why}"),
+            Self::Unterminated => f.write_str("not terminated"),
+            Self::NotAscii => f.write_str("not printable ASCII"),
+            Self::Name(why) => fmt::Display::fmt(why, f),
+            Self::Control => f.write_str("the name holds a control character"),
         }
     }
 }

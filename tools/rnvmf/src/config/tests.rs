@@ -4,12 +4,22 @@ use super::*;
 
 #[test]
 fn what_is_no_text_is_known_by_its_line() {
-    assert_eq!(decode(b"# good\n"), Ok("# good\n"));
     let error = LineError {
         number: 2,
         why: "not UTF-8".into(),
     };
-    assert_eq!(decode(b"# good\n# B\xfcro\n"), Err(error));
+    let read = super::parse(b"# good\n-a B\xfcro -n nqn.x\n");
+    assert_eq!(read.unwrap_err(), error);
+}
+
+#[test]
+fn a_comment_may_have_any_bytes() {
+    let read = super::parse(b"# B\xfcro\r\n-a 10.0.0.9 -n nqn.x\r\n");
+    assert_eq!(read.unwrap().len(), 1);
+}
+
+fn parse(text: &str) -> Result<Vec<ConfigLine>, LineError> {
+    super::parse(text.as_bytes())
 }
 
 #[test]

@@ -5,7 +5,8 @@
 use crate::address::Endpoint;
 use crate::error::{CtrlError, Error};
 use crate::output::named;
-use nvme_proto::format::discovery::Entry;
+use nvme_proto::format::discovery::{Entry, InvalidText};
+use nvme_proto::format::nqn::Nqn;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -63,21 +64,30 @@ impl TryFrom<EntryReply> for LogEntry {
     fn try_from(EntryReply { entry: digits }: EntryReply) -> Result<Self, String> {
         let byte = |at| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
         let bytes: Vec<u8> = (0..digits.len()).step_by(2).filter_map(byte).collect();
-        let entry = Entry::parse(&bytes).map_err(|why| format!("discovery log entry: {why}"))?;
+        let entry = Entry::parse(&bytes).ok_or("a discovery log entry is too short")?;
+        let mut invalid = Vec::new();
+        let mut text = |name, field: Result<&str, InvalidText<'_>>| match field {
+            Ok(text) => text.to_owned(),
+            Err(InvalidText { bytes, why }) => {
+                invalid.push(format!("{name}: {why}"));
+                bytes.escape_ascii().to_string()
+            }
+        };
         Ok(Self {
             trtype: TrType(entry.trtype),
             adrfam: AdrFam(entry.adrfam),
             subtype: SubType(entry.subtype),
             treq: Treq(entry.treq),
             portid: entry.portid,
-            trsvcid: entry.trsvcid.into(),
-            subnqn: entry.subnqn.as_str().into(),
-            traddr: entry.traddr.into(),
+            trsvcid: text("TRSVCID", entry.trsvcid),
+            subnqn: text("SUBNQN", entry.subnqn.map(Nqn::as_str)),
+            traddr: text("TRADDR", entry.traddr),
             eflags: EFlags(entry.eflags),
             rdma_prtype: entry.tsas.map(|tsas| PrType(tsas.prtype)),
             rdma_qptype: entry.tsas.map(|tsas| QpType(tsas.qptype)),
             rdma_cms: entry.tsas.map(|tsas| Cms(tsas.cms)),
             rdma_pkey: entry.tsas.map(|tsas| tsas.pkey),
+            invalid: Some(invalid.join("; ")).filter(|why| !why.is_empty()),
         })
     }
 }
@@ -112,6 +122,8 @@ pub(crate) struct LogEntry {
     pub(crate) rdma_cms: Option<Cms>,
     /// RDMA Partition Key.
     pub(crate) rdma_pkey: Option<u16>,
+    /// Why texts of the entry are not valid. These texts are escaped.
+    pub(crate) invalid: Option<String>,
 }
 
 impl LogEntry {

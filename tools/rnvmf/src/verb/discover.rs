@@ -29,7 +29,13 @@ pub(super) fn run(
     printer.print(&match printer.format {
         Format::Normal => discovery::normal(&log),
         Format::Json => discovery::json(&log),
-    })
+    })?;
+    for (number, entry) in log.entries.iter().enumerate() {
+        if let Some(why) = &entry.invalid {
+            printer.warn(&format!("record {number}: {why}"));
+        }
+    }
+    Ok(())
 }
 
 /// Starts a discovery and waits for its log. The kernel cancels the discovery when the program

@@ -19,18 +19,20 @@ fuzz_target!(|data: &[u8]| {
         Header::parse(data).is_ok(),
         data.len() >= Header::SIZE && data[16..18] == [0, 0]
     );
-    match Entry::parse(&block) {
-        Ok(entry) => {
-            for text in [entry.trsvcid, entry.traddr, entry.subnqn.as_str()] {
-                assert!(
-                    text.bytes().all(|byte| matches!(byte, b' '..=b'~')),
-                    "{text}"
-                );
-            }
-            assert!(!entry.trsvcid.ends_with(' ') && !entry.traddr.ends_with(' '));
-            assert_eq!(entry.tsas.is_some(), entry.trtype == Entry::RDMA);
+    assert_eq!(Entry::parse(data).is_some(), data.len() >= Entry::SIZE);
+    let entry = Entry::parse(&block).expect("any block is an entry");
+    assert_eq!(entry.tsas.is_some(), entry.trtype == Entry::RDMA);
+    for text in [entry.trsvcid, entry.traddr] {
+        match text {
+            Ok(text) => assert!(
+                text.bytes().all(|byte| matches!(byte, b' '..=b'~')) && !text.ends_with(' '),
+                "{text}"
+            ),
+            Err(error) => assert!(!error.why.to_string().is_empty()),
         }
-        Err(error) => assert!(!error.to_string().is_empty()),
     }
-    assert!(data.len() >= Entry::SIZE || Entry::parse(data).is_err());
+    match entry.subnqn {
+        Ok(name) => assert!(!name.as_str().contains(char::is_control), "{name}"),
+        Err(error) => assert!(!error.why.to_string().is_empty()),
+    }
 });

@@ -38,12 +38,13 @@ pub(super) const STAGE: ErrorStage = ErrorStage::Discovery;
 /// A discovery log.
 pub(crate) struct Log {
     pub(crate) header: Header,
-    /// Valid entries, up to [`ENTRIES_PER_READ`] in each buffer.
+    /// Entries, up to [`ENTRIES_PER_READ`] in each buffer.
     buffers: KVec<Buffer>,
 }
 
 impl Log {
-    /// Returns the entries as the controller sent them; [`Entry::parse`] accepts each.
+    /// Returns the entries as the controller sent them. User space checks them, so that an invalid
+    /// one does not hide the others.
     pub(crate) fn entries(&self) -> impl Iterator<Item = &[u8]> {
         let bytes = self.buffers.iter().map(Buffer::bytes);
         bytes.flat_map(|bytes| bytes.chunks_exact(Entry::SIZE))
@@ -73,7 +74,7 @@ impl Log {
             .map_err(|why| CtrlError::target(STAGE, format_args!("the discovery log: {why}")))
     }
 
-    /// Reads and checks the entries that the header announces, up to [`DISCOVERY_ENTRIES_MAX`].
+    /// Reads the entries that the header announces, up to [`DISCOVERY_ENTRIES_MAX`].
     fn read_entries(admin: &Admin<'_>, header: &Header) -> Result<KVec<Buffer>, CtrlError> {
         let count = header.entries.min(DISCOVERY_ENTRIES_MAX.into()) as usize;
         let mut buffers = KVec::new();
@@ -82,14 +83,6 @@ impl Log {
             let offset = Header::SIZE.saturating_add(first.saturating_mul(Entry::SIZE));
             let length = entries.saturating_mul(Entry::SIZE);
             let buffer = Self::read_part(admin, offset, length)?;
-            for (number, entry) in (first..count).zip(buffer.bytes().chunks_exact(Entry::SIZE)) {
-                Entry::parse(entry).map_err(|why| {
-                    CtrlError::target(
-                        STAGE,
-                        format_args!("entry {number} of the discovery log: {why}"),
-                    )
-                })?;
-            }
             buffers
                 .push(buffer, GFP_KERNEL)
                 .map_err(|_| CtrlError::kernel(STAGE, ENOMEM, "discovery log"))?;

@@ -37,8 +37,8 @@ fn entries() {
     assert_eq!((entry.treq, entry.portid), (4, 4420));
     assert_eq!((entry.cntlid, entry.asqsz), (0xffff, 32));
     assert_eq!(entry.eflags, 1);
-    assert_eq!((entry.traddr, entry.trsvcid), ("192.0.2.1", "4420"));
-    assert_eq!(entry.subnqn.as_str(), "nqn.x");
+    assert_eq!((entry.traddr, entry.trsvcid), (Ok("192.0.2.1"), Ok("4420")));
+    assert_eq!(entry.subnqn.unwrap().as_str(), "nqn.x");
     let tsas = entry.tsas.unwrap();
     assert_eq!((tsas.qptype, tsas.prtype), (1, 5));
     assert_eq!((tsas.cms, tsas.pkey), (1, 0xabcd));
@@ -59,54 +59,73 @@ fn spaces_pad_strings() {
     data[512..768].fill(b' ');
     data[512] = b'x';
     let entry = Entry::parse(&data).unwrap();
-    assert_eq!((entry.traddr, entry.trsvcid), ("x", "4420"));
+    assert_eq!((entry.traddr, entry.trsvcid), (Ok("x"), Ok("4420")));
 }
 
 #[test]
-fn invalid_strings_are_refused() {
-    let cases: [(usize, &[u8], InvalidEntry); 9] = [
-        (32, &[b'1'; 32], InvalidEntry::Unterminated("TRSVCID")),
-        (512, &[b'1'; 256], InvalidEntry::Unterminated("TRADDR")),
-        (256, &[b'n'; 256], InvalidEntry::Unterminated("SUBNQN")),
-        (
-            256,
-            &[b'n'; 224],
-            InvalidEntry::Name(InvalidNqn::TooLong(224)),
-        ),
-        (256, &[0], InvalidEntry::Name(InvalidNqn::Empty)),
-        (32, b"\n", InvalidEntry::NotPrintable("TRSVCID")),
-        (512, b"\x1b[2J", InvalidEntry::NotPrintable("TRADDR")),
-        (512, b"\xe4", InvalidEntry::NotPrintable("TRADDR")),
-        (257, b"\x7f", InvalidEntry::NotPrintable("SUBNQN")),
+fn names_are_utf8() {
+    let name = "nqn.2024-01.example:\u{e4}\u{6f22}";
+    let mut data = entry();
+    data[256..256 + name.len()].copy_from_slice(name.as_bytes());
+    assert_eq!(Entry::parse(&data).unwrap().subnqn.unwrap().as_str(), name);
+}
+
+#[test]
+fn an_invalid_text_spoils_no_other_field() {
+    use InvalidTextReason::{Control, Name, NotAscii, Unterminated};
+    let cases: [(usize, &[u8], InvalidTextReason); 11] = [
+        (32, &[b'1'; 32], Unterminated),
+        (32, b"\n", NotAscii),
+        (32, b"\xff", NotAscii),
+        (512, &[b'1'; 256], Unterminated),
+        (512, b"\x1b[2J", NotAscii),
+        (512, b"\xe4", NotAscii),
+        (256, &[b'n'; 256], Name(InvalidNqn::TooLong(256))),
+        (256, &[0], Name(InvalidNqn::Empty)),
+        (256, b"\xe4", Name(InvalidNqn::NotUtf8)),
+        (256, b"\x7f", Control),
+        (256, "\u{9b}".as_bytes(), Control),
     ];
     for (at, bytes, why) in cases {
         let mut data = entry();
         data[at..at + bytes.len()].copy_from_slice(bytes);
-        assert_eq!(Entry::parse(&data), Err(why), "{at}");
+        let entry = Entry::parse(&data).unwrap();
+        let errors = [
+            (32, entry.trsvcid.err()),
+            (256, entry.subnqn.err()),
+            (512, entry.traddr.err()),
+        ];
+        for (field, error) in errors {
+            let expected = (field == at).then_some(why);
+            assert_eq!(error.map(|error| error.why), expected, "{at} {bytes:?}");
+        }
+        let found = errors.into_iter().find_map(|(_, error)| error).unwrap();
+        let kept = bytes.strip_suffix(&[0]).unwrap_or(bytes);
+        assert!(found.bytes.starts_with(kept), "{found:?}");
         assert!(!why.to_string().is_empty());
+        assert_eq!(entry.portid, 4420);
     }
-    let short = InvalidEntry::Short(1023);
-    assert_eq!(Entry::parse(&entry()[1..]), Err(short));
-    let nothing = [0; Entry::SIZE];
-    assert!(Entry::parse(&nothing).is_err());
+    assert_eq!(Entry::parse(&entry()[1..]), None);
 }
 
 #[test]
-fn strings_are_printable_or_refused() {
+fn valid_texts_are_printable() {
     let mut random = Random::new(70);
-    let mut taken = 0;
+    let mut valid = 0;
     for _ in 0..5000 {
         let mut data = entry();
         for _ in 0..random.below(4) {
             let at = random.below(Entry::SIZE);
             random.fill(&mut data[at..at + 1]);
         }
-        if let Ok(entry) = Entry::parse(&data) {
-            taken += 1;
-            for text in [entry.trsvcid, entry.traddr, entry.subnqn.as_str()] {
-                assert!(text.bytes().all(|byte| matches!(byte, b' '..=b'~')));
-            }
+        let entry = Entry::parse(&data).unwrap();
+        for text in [entry.trsvcid, entry.traddr].into_iter().flatten() {
+            valid += 1;
+            assert!(text.bytes().all(|byte| matches!(byte, b' '..=b'~')));
+        }
+        if let Ok(name) = entry.subnqn {
+            assert!(!name.as_str().contains(char::is_control));
         }
     }
-    assert!(taken > 1000 && taken < 5000, "{taken}");
+    assert!(valid > 5000 && valid < 10000, "{valid}");
 }

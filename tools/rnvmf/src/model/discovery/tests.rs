@@ -19,6 +19,7 @@ pub(crate) fn subsystem(subnqn: &str, traddr: &str) -> LogEntry {
         rdma_qptype: Some(QpType(1)),
         rdma_cms: Some(Cms(1)),
         rdma_pkey: Some(0),
+        invalid: None,
     }
 }
 
@@ -61,17 +62,59 @@ fn reads_an_entry() {
 }
 
 #[test]
-fn invalid_entries_are_refused() {
-    let cases: [(usize, &[u8]); 4] = [
-        (512, b"\x1b[2J"),
-        (512, &[b'1'; 256]),
-        (32, &[b'1'; 32]),
-        (256, &[0]),
+fn an_invalid_text_is_escaped_and_named() {
+    let cases: [(usize, &[u8], [&str; 3], &str); 4] = [
+        (
+            512,
+            b"\x1b[2J",
+            ["nqn.x", "4420", "\\x1b[2J.0.9"],
+            "TRADDR: not printable ASCII",
+        ),
+        (
+            32,
+            b"44\xff",
+            ["nqn.x", "44\\xff0", "10.0.0.9"],
+            "TRSVCID: not printable ASCII",
+        ),
+        (
+            256,
+            &[0],
+            ["", "4420", "10.0.0.9"],
+            "SUBNQN: the name is empty",
+        ),
+        (
+            256,
+            b"a\n\xe4",
+            ["a\\n\\xe4.x", "4420", "10.0.0.9"],
+            "SUBNQN: the name holds a NUL or a newline",
+        ),
     ];
-    for change in cases {
-        let read = from_value::<LogEntry>(message(&[change]));
-        assert!(read.is_err(), "{change:?}");
+    for (at, field, [subnqn, trsvcid, traddr], why) in cases {
+        let expected = LogEntry {
+            trsvcid: trsvcid.into(),
+            invalid: Some(why.into()),
+            ..subsystem(subnqn, traddr)
+        };
+        let entry: LogEntry = from_value(message(&[(at, field)])).unwrap();
+        assert_eq!(entry, expected);
     }
+    let long: LogEntry = from_value(message(&[(512, &[b'1'; 256]), (32, &[b'2'; 32])])).unwrap();
+    assert_eq!(long.traddr, "1".repeat(256));
+    assert_eq!(
+        long.invalid.as_deref(),
+        Some("TRSVCID: not terminated; TRADDR: not terminated")
+    );
+}
+
+#[test]
+fn a_name_may_be_utf8() {
+    let name = "nqn.\u{e4}\u{6f22}";
+    let entry: LogEntry = from_value(message(&[(256, name.as_bytes())])).unwrap();
+    assert_eq!(entry, subsystem(name, "10.0.0.9"));
+}
+
+#[test]
+fn messages_without_an_entry_are_refused() {
     for invalid in [json!({}), json!({"entry": "0102"}), json!({"entry": "0g"})] {
         assert!(from_value::<LogEntry>(invalid).is_err());
     }

@@ -16,7 +16,7 @@ pub(super) enum LogEntryClass {
     /// The discovery controller that has the log, or another one with the same log.
     Known,
     /// It cannot be connected, for this reason.
-    Unsupported(&'static str),
+    Unsupported(String),
 }
 
 impl LogEntryClass {
@@ -35,12 +35,16 @@ pub(super) fn classify(entry: &LogEntry, discovery: &Target) -> LogEntryClass {
         SubType::NVM => LogEntryClass::Subsystem,
         SubType::REFERRAL if !entry.eflags.is_duplicate() => LogEntryClass::Referral,
         SubType::REFERRAL | SubType::CURRENT => return LogEntryClass::Known,
-        _ => return LogEntryClass::Unsupported("unknown subsystem type"),
+        _ => return LogEntryClass::Unsupported("unknown subsystem type".into()),
     };
-    target(entry, discovery).map_or_else(LogEntryClass::Unsupported, class)
+    let unsupported = |why: &str| LogEntryClass::Unsupported(why.into());
+    target(entry, discovery).map_or_else(unsupported, class)
 }
 
-fn target(entry: &LogEntry, discovery: &Target) -> Result<Target, &'static str> {
+fn target<'a>(entry: &'a LogEntry, discovery: &Target) -> Result<Target, &'a str> {
+    if let Some(why) = &entry.invalid {
+        return Err(why);
+    }
     if entry.trtype != TrType::RDMA {
         return Err("rnvmf supports RDMA only");
     }

@@ -2,9 +2,11 @@
 
 //! The lines about discovery logs.
 
+use crate::error::Error;
 use crate::model::discovery::LogEntry;
 use crate::model::options::Target;
 use crate::output::{json_line, Format};
+use crate::verb::print::Printer;
 use serde_json::json;
 
 /// What happened to a discovery log, or why an entry is not connected.
@@ -18,15 +20,23 @@ pub(super) enum LogEvent {
         numrec: u64,
     },
     /// An entry is not connected.
-    Skipped {
-        skipped: LogEntry,
-        reason: &'static str,
-    },
+    Skipped { skipped: LogEntry, reason: String },
     /// An entry is no longer in the log.
     Removed { gone: LogEntry },
 }
 
 impl LogEvent {
+    /// Prints the line. That an entry is not valid is a warning.
+    pub(super) fn print(&self, printer: &mut Printer<'_>) -> Result<(), Error> {
+        if matches!(self, Self::Skipped { skipped, .. } if skipped.invalid.is_some()) {
+            printer.warn(self.normal().trim_end());
+            if printer.format == Format::Normal {
+                return Ok(());
+            }
+        }
+        printer.print(&self.render(printer.format))
+    }
+
     /// Returns the line.
     pub(super) fn render(&self, format: Format) -> String {
         match format {

@@ -501,7 +501,7 @@ impl<'a> RunState<'a> {
     /// Prints events, the results of ended attempts, and errors.
     pub(super) fn print(&mut self, printer: &mut Printer<'_>) -> Result<(), Error> {
         for event in take(&mut self.log_events) {
-            printer.print(&event.render(printer.format))?;
+            event.print(printer)?;
         }
         let attempts = take(&mut self.attempts).into_iter();
         let (pending, ended): (Vec<_>, _) = attempts.partition(ConnectAttempt::is_pending);

@@ -370,6 +370,37 @@ fn what_cannot_be_connected_is_named() {
 }
 
 #[test]
+fn an_invalid_record_does_not_hide_the_others() {
+    let invalid = LogEntry {
+        invalid: Some("TRADDR: not printable ASCII".into()),
+        ..subsystem("nqn.y", "\\x1b")
+    };
+    let connect = |more: &[&str]| {
+        let records = vec![invalid.clone(), subsystem("nqn.x", "10.0.0.9")];
+        let mut kernel = MockKernel {
+            connect_replies: [made(0)].into(),
+            discovery_logs: [Ok(Some(log(records)))].into(),
+            wait_results: [discovery_done(0)].into(),
+            ..MockKernel::default()
+        };
+        kernel.push_event(Change::Changed, numbered(0, live()));
+        discover(vec![], more, &mut kernel)
+    };
+    let why = "not connected: nqn.y at rdma \\x1b:4420: TRADDR: not printable ASCII";
+    let line = "rnvmf0: connected to nqn.x at 10.0.0.9:4420\n";
+    let warning = format!("rnvmf: warning: {why}\n");
+    assert_eq!(connect(&[]), [line, &warning, ""]);
+    let [out, err, end] = connect(&["-o", "json"]);
+    assert!(out.contains("\"traddr\":\"\\\\x1b\""), "{out}");
+    assert!(out.contains("\"invalid\":\"TRADDR: not"), "{out}");
+    assert!(
+        err.contains("{\"message\":\"not connected: nqn.y at"),
+        "{err}"
+    );
+    assert_eq!(end, "");
+}
+
+#[test]
 fn a_discovery_that_fails_stops_no_other() {
     let identity = IDENTITY.join(" ");
     let text = format!("discover -a 10.0.0.8 {identity}\ndiscover -a 10.0.0.9 {identity}\n");

@@ -4,11 +4,16 @@ use super::*;
 use crate::cli::{Arguments, Verb};
 use crate::kernel::mock::MockKernel;
 use crate::model::discovery::tests::{log, subsystem};
+use crate::model::discovery::LogEntry;
 use crate::model::event::tests::{discovery_done, discovery_failed};
 use crate::verb::print::tests::Printed;
 use clap::Parser;
 
 fn run_mock(kernel: &mut MockKernel, more: &[&str]) -> Result<String, Error> {
+    printed(kernel, more).output()
+}
+
+fn printed(kernel: &mut MockKernel, more: &[&str]) -> Printed {
     let line = ["rnvmf", "discover", "-a", "10.0.0.9", "-q", "nqn.h", "-I"];
     let line = line
         .iter()
@@ -21,7 +26,7 @@ fn run_mock(kernel: &mut MockKernel, more: &[&str]) -> Result<String, Error> {
     };
     let env = SystemEnv::default();
     let run = |printer: &mut Printer<'_>| run(&options, &env, kernel, printer);
-    Printed::of(arguments.format, run).output()
+    Printed::of(arguments.format, run)
 }
 
 fn kernel(
@@ -73,6 +78,37 @@ fn options_reach_the_kernel() {
     let asked = &kernel.discover_targets[0];
     assert_eq!((asked.trsvcid, asked.connect_timeout), (8009, 3000));
     assert_eq!(asked.subsysnqn, "nqn.own");
+}
+
+#[test]
+fn an_invalid_record_is_a_warning() {
+    let invalid = LogEntry {
+        invalid: Some("TRADDR: not printable ASCII".into()),
+        ..subsystem("nqn.y", "\\x1b")
+    };
+    let log = || {
+        let records = vec![subsystem("nqn.x", "10.0.0.9"), invalid.clone()];
+        vec![Ok(Some(log(records)))]
+    };
+    let why = "record 1: TRADDR: not printable ASCII";
+    let text = printed(&mut kernel(vec![discovery_done(0)], log()), &[]);
+    assert!(
+        text.out.contains("address    10.0.0.9:4420\n"),
+        "{}",
+        text.out
+    );
+    assert!(text.out.contains("address    \\x1b:4420\n"), "{}", text.out);
+    assert_eq!(text.err, format!("rnvmf: warning: {why}\n"));
+    assert_eq!(text.end, Ok(()));
+    let json = printed(&mut kernel(vec![discovery_done(0)], log()), &["-o", "json"]);
+    let document: serde_json::Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!(document["records"][1]["traddr"], "\\x1b");
+    assert_eq!(
+        document["records"][1]["invalid"],
+        "TRADDR: not printable ASCII"
+    );
+    let warning = format!("{{\"schema\":1,\"warning\":{{\"message\":\"{why}\"}}}}\n");
+    assert_eq!(json.err, warning);
 }
 
 #[test]

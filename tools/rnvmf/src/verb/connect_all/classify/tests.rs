@@ -88,6 +88,10 @@ fn what_cannot_be_reached_has_a_reason() {
             trsvcid: "0".into(),
             ..good()
         },
+        LogEntry {
+            invalid: Some("SUBNQN: the name is not UTF-8".into()),
+            ..good()
+        },
         subsystem("nqn.x", "nn-0x1:pn-0x2"),
         // The source address has the other family.
         subsystem("nqn.x", "2001:db8::9"),

@@ -177,18 +177,56 @@ lying_logs() {
 	lies 1 'unknown record format 7' log poke 7 16 2
 	lies 1 'changed 10 times' log drift 0 0
 	same "number of reads of the header" 11 "$(count log)"
-	lies 1 'entry 0 of the discovery log: TRSVCID is not terminated' entries flood 0x31 32
-	lies 1 'SUBNQN is not terminated' entries flood 0x6e 256
-	lies 1 'TRADDR is not terminated' entries flood 0x31 512
-	lies 1 'entry 3 of .*: TRADDR is not printable' entries poke 0x1b 3584 1
-	lies 1 'SUBNQN: 255 bytes are more than 223' entries flood 0x6e 255
-	# The target returns less data than requested, so these entries are zero.
-	lies 1 'entry 0 of .*: SUBNQN: the name is empty' entries short 0
-	lies 1 'entry 2 of .*: SUBNQN: the name is empty' entries short 2048
 	lies 1 'reading the discovery log: ' log status 0x4002
 	lies 1 'not in flight' log cid 0x0fff
 	lies 1 'target disconnected' entries hang-up
 	LIMIT=2 lies 5 'reading the discovery log: no response' log silent
+}
+
+# odd PATTERN ARGUMENT...: the log of the hostile target has an odd record. Standard error must name
+# it, and the output must have all records.
+odd() {
+	local pattern=$1
+	shift
+	hostile "$@"
+	run rnvmf discover -a "$TARGET4" -s "$SERVICE" "${IDENTITY[@]}" -o json
+	has "$ERRORS" "\"warning\":\{\"message\":\"$pattern"
+	same records 6 "$(python3 -c 'import json, sys; print(len(json.load(sys.stdin)["records"]))' \
+		<<<"$OUTPUT")"
+	end_process "$TARGET"
+}
+
+odd_records() {
+	odd 'record 0: TRSVCID: not terminated' entries flood 0x31 32
+	odd 'record 0: SUBNQN: 25[56] bytes are more than 223' entries flood 0x6e 256
+	odd 'record 0: TRADDR: not terminated' entries flood 0x31 512
+	odd 'record 3: TRADDR: not printable ASCII' entries poke 0x1b 3584 1
+	has "$OUTPUT" '"traddr":"\\\\x1b[^"]*"'
+	odd 'record 1: SUBNQN: the name is not UTF-8' entries poke 0xff 1280 1
+	# The target returns less data than requested, so these entries are zero.
+	odd 'record 0: SUBNQN: the name is empty' entries short 0
+	odd 'record 2: SUBNQN: the name is empty' entries short 2048
+}
+
+# A referral with a wrong address hides no other record, and a name may be UTF-8.
+odd_records_of_the_kernels_target() {
+	local name=$NQN-äöü漢字
+	target_subsystem "$name" && target_export 4420 "$name"
+	target_referral 4420 control rdma $'10.0.0.1\x1b[2J' && target_referral 4420 high rdma $'10.0.0.\xe4'
+	target_referral 4420 service rdma 10.0.0.2 $'44\xff'
+	discover
+	has "$OUTPUT" "^9 records, "
+	has "$OUTPUT" "subsystem  $name"
+	has "$OUTPUT" 'address    10.0.0.1\\x1b\[2J:4420'
+	has "$ERRORS" '^rnvmf: warning: record [0-8]: TRADDR: not printable ASCII'
+	same warnings 3 "$(grep -c 'warning: record' <<<"$ERRORS")"
+	defer rnvmf disconnect-all
+	run rnvmf connect-all -a "$TARGET4" "${IDENTITY[@]}"
+	connected_all 3
+	has "$OUTPUT" "rnvmf[0-2]: connected to $name at $TARGET4:4420"
+	same warnings 3 "$(grep -c '^rnvmf: warning: not connected: ' <<<"$ERRORS")"
+	run rnvmf disconnect -n "$name" -o json
+	run rnvmf disconnect-all
 }
 
 # A log with 2^64 - 1 entries: only the first 1024 are read, and the output says so.
@@ -241,12 +279,12 @@ ends_with_its_module() {
 	ends_with 'the discovery was cancelled'
 }
 
-# connected_all: check that both subsystems were connected once, although the logs refer to each
-# other.
+# connected_all [COUNT]: check that all subsystems were connected once, although the logs refer to
+# each other.
 connected_all() {
-	same "number of connections" 2 "$(grep -c ': connected to ' <<<"$OUTPUT")"
-	has "$OUTPUT" "rnvmf[01]: connected to $NQN at $TARGET4:4420"
-	has "$OUTPUT" "rnvmf[01]: connected to $OTHER at $TARGET4:$ELSEWHERE"
+	same "number of connections" "${1:-2}" "$(grep -c ': connected to ' <<<"$OUTPUT")"
+	has "$OUTPUT" "rnvmf[0-2]: connected to $NQN at $TARGET4:4420"
+	has "$OUTPUT" "rnvmf[0-2]: connected to $OTHER at $TARGET4:$ELSEWHERE"
 	has "$OUTPUT" "not connected: $DISCOVERY at tcp $TARGET4:8009: rnvmf supports RDMA only"
 }
 
@@ -345,6 +383,8 @@ main setup \
 	good_log \
 	by_a_name_of_its_own \
 	lying_logs \
+	odd_records \
+	odd_records_of_the_kernels_target \
 	endless_log \
 	ends_with_its_program \
 	ends_with_its_module \
