@@ -166,6 +166,19 @@ pub(crate) struct CtrlError {
     pub(crate) next_attempt: Option<u32>,
 }
 
+impl CtrlError {
+    /// Whether a discovery failed because the subsystem has no discovery log.
+    pub(crate) fn is_no_discovery(&self) -> bool {
+        self.errno == libc::EOPNOTSUPP && self.stage.0 == ErrorStage::Discovery as u32
+    }
+
+    /// Whether a persistent discovery failed because the discovery controller has no events for log
+    /// changes.
+    pub(crate) fn has_no_events(&self) -> bool {
+        self.errno == libc::EOPNOTSUPP && self.stage.0 == ErrorStage::Enable as u32
+    }
+}
+
 impl From<CtrlError> for Error {
     fn from(ctrl_error: CtrlError) -> Self {
         let status = match ctrl_error.errno {

@@ -5,7 +5,7 @@
 
 use crate::address::{Address, Endpoint};
 use crate::cli::SubsystemArgs;
-use crate::error::Error;
+use crate::error::{CtrlError, Error};
 use crate::host::SystemEnv;
 use crate::model::options::Target;
 
@@ -37,6 +37,10 @@ pub(super) fn connect_error(endpoint: &Endpoint, error: Error) -> Error {
 }
 
 /// Adds the failed discovery to an error.
-pub(super) fn discover_error(endpoint: &Endpoint, error: Error) -> Error {
+pub(super) fn discover_error(endpoint: &Endpoint, mut error: Error) -> Error {
+    let ctrl_error = error.ctrl_error.as_deref();
+    if ctrl_error.is_some_and(CtrlError::is_no_discovery) {
+        error.message += "; connect -n is for an NVM subsystem";
+    }
     error.context(format_args!("discover at {endpoint}"))
 }

@@ -17,8 +17,13 @@ use nvme_proto::format::{
         Header, //
     },
     sqe::LogPage,
+    status::{
+        Code,
+        Status, //
+    },
 };
 use rrdma::{
+    errno,
     scatter::Buffer,
     sync::{
         Deadline,
@@ -69,7 +74,7 @@ impl Log {
     }
 
     fn read_header(admin: &Admin<'_>) -> Result<Header, CtrlError> {
-        let buffer = Self::read_part(admin, 0, Header::SIZE)?;
+        let buffer = Self::read_part(admin, 0, Header::SIZE).map_err(of_other_type)?;
         Header::parse(buffer.bytes())
             .map_err(|why| CtrlError::target(STAGE, format_args!("the discovery log: {why}")))
     }
@@ -105,6 +110,18 @@ impl Log {
             .ok_or_else(|| CtrlError::kernel(STAGE, EINVAL, what))?;
         admin.log_page(STAGE, page, what)
     }
+}
+
+/// Returns the error of a controller that has no discovery log.
+fn of_other_type(refused: CtrlError) -> CtrlError {
+    let lacks = |status: Status| status.is_unsupported() || status.code() == Code::INVALID_LOG_PAGE;
+    if !refused.status().is_some_and(lacks) {
+        return refused;
+    }
+    let why = format_args!("not a discovery subsystem");
+    let mut error = CtrlError::new(STAGE, errno::EOPNOTSUPP, why);
+    error.nvme_status = refused.nvme_status;
+    error
 }
 
 /// The result of a discovery.

@@ -5,7 +5,7 @@
 //! To follow a log, the thread stays connected and reads the log after each Discovery Log Page
 //! Change event. The target reports no changes while it is not connected, so the log is also read
 //! after each connect. Reconnect attempts have no limit. The discovery ends when it is cancelled,
-//! when the target refuses permanently, or when it does not support the event.
+//! when the target refuses permanently, or when it does not support the event or the log.
 
 use super::{
     super::{aen::AenHandler, association, serve, setup, Controller},
@@ -88,9 +88,12 @@ fn follow(discovery: &Discovery, longest: Msecs) -> CtrlError {
             Err(failure) => failure,
         };
         controller.reset_connection();
-        let over = failure.is_final() || failure.error == errno::EOPNOTSUPP;
-        if over || controller.is_deleting() {
+        if failure.is_final() || controller.is_deleting() {
             return failure;
+        }
+        if failure.error == errno::EOPNOTSUPP {
+            // An I/O controller has neither these events nor the log.
+            return read_once(controller).err().unwrap_or(failure);
         }
         // The pauses stay long for a target that disconnects soon after each connect.
         if began.elapsed().as_millis() > longest.get().into() {

@@ -8,12 +8,23 @@ use crate::model::discovery::{DiscoveryLog, LogEntry};
 use crate::model::options::Target;
 use std::collections::HashSet;
 
+/// When the log of a discovery controller is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum LogReads {
+    /// After each event for a change, in a persistent run; otherwise once.
+    Followed,
+    /// Every `RETRY_INTERVAL`, because there are no events.
+    Polled,
+    /// Never: the subsystem has no discovery log.
+    Refused,
+}
+
 /// A discovery controller.
 pub(super) struct Discovery<'a> {
     /// Number of the kernel's discovery, if there is one.
     pub(super) id: Option<u32>,
-    /// It has no events for log changes, so its log is read every `RETRY_INTERVAL`.
-    pub(super) polled: bool,
+    /// When its log is read.
+    pub(super) reads: LogReads,
     pub(super) target: Target,
     /// The options for the subsystems of its log.
     pub(super) args: &'a DiscoverArgs,
@@ -28,7 +39,7 @@ impl<'a> Discovery<'a> {
     pub(super) fn new(target: Target, args: &'a DiscoverArgs, is_configured: bool) -> Self {
         Self {
             id: None,
-            polled: false,
+            reads: LogReads::Followed,
             target,
             args,
             is_configured,
@@ -71,6 +82,12 @@ impl<'a> Discoveries<'a> {
     /// Whether the kernel has a discovery of one of them.
     pub(super) fn is_active(&self) -> bool {
         self.0.iter().any(|each| each.id.is_some())
+    }
+
+    /// Whether the log of one of them is never read.
+    pub(super) fn has_refused(&self) -> bool {
+        let mut reads = self.0.iter().map(|each| each.reads);
+        reads.any(|reads| reads == LogReads::Refused)
     }
 
     /// Returns the targets in the logs of all discovery controllers that can be reached from the

@@ -3,7 +3,7 @@
 //! The state of a run: connected targets, pending attempts, and retries.
 
 use super::classify::{classify, LogEntryClass};
-use super::discoveries::{Discoveries, Discovery};
+use super::discoveries::{Discoveries, Discovery, LogReads};
 use super::entry::{resolve_all, Action, Entry, NR_RESOLVERS};
 use super::error_reports::ErrorReports;
 use super::log_event::LogEvent;
@@ -14,7 +14,6 @@ use crate::kernel::Kernel;
 use crate::model::discovery::DiscoveryLog;
 use crate::model::event::{DiscoveryEvent, WaitResult};
 use crate::model::options::{ConnectArgs, PersistentArgs, Target};
-use crate::uapi::ErrorStage;
 use crate::verb::args::{connect_error, discover_error};
 use crate::verb::attempt::{self, ConnectAttempt, IfExists};
 use crate::verb::print::Printer;
@@ -201,7 +200,8 @@ impl<'a> RunState<'a> {
     fn start_discovery(&mut self, at: usize, kernel: &mut impl Kernel) {
         let discovery = &mut self.discoveries.0[at];
         let ctrl = &discovery.args.ctrl;
-        let persistent = (self.is_persistent && !discovery.polled).then_some(PersistentArgs {
+        let follows = self.is_persistent && discovery.reads == LogReads::Followed;
+        let persistent = follows.then_some(PersistentArgs {
             keep_alive_tmo: ctrl.keep_alive_tmo,
             reconnect_delay: ctrl.reconnect.reconnect_delay,
         });
@@ -214,12 +214,16 @@ impl<'a> RunState<'a> {
         }
     }
 
-    /// Cancels the kernel's discovery of a discovery controller until the next retry.
+    /// Cancels the kernel's discovery of a discovery controller until the next retry, if there is
+    /// one.
     fn stop_discovery(&mut self, at: usize, kernel: &mut impl Kernel) {
-        if let Some(id) = self.discoveries.0[at].id.take() {
+        let discovery = &mut self.discoveries.0[at];
+        if let Some(id) = discovery.id.take() {
             kernel.cancel_discovery(id);
         }
-        self.schedule_retry();
+        if discovery.reads != LogReads::Refused {
+            self.schedule_retry();
+        }
     }
 
     fn is_connecting(&self) -> bool {
@@ -345,9 +349,14 @@ impl<'a> RunState<'a> {
         let is_unloaded = is_unloaded(&error);
         let ctrl_error = error.ctrl_error.as_deref();
         let continues = ctrl_error.is_some_and(|each| each.next_attempt.is_some());
-        let polls =
-            self.is_persistent && !discovery.polled && ctrl_error.is_some_and(has_no_events);
-        discovery.polled |= polls;
+        let polls = self.is_persistent
+            && discovery.reads == LogReads::Followed
+            && ctrl_error.is_some_and(CtrlError::has_no_events);
+        if polls {
+            discovery.reads = LogReads::Polled;
+        } else if ctrl_error.is_some_and(CtrlError::is_no_discovery) {
+            discovery.reads = LogReads::Refused;
+        }
         if continues {
             error.message += "; retrying";
         } else if polls {
@@ -372,12 +381,12 @@ impl<'a> RunState<'a> {
     fn log_read(&mut self, at: usize, log: DiscoveryLog, kernel: &mut impl Kernel) {
         let discovery = &mut self.discoveries.0[at];
         let before = discovery.log.replace(log.clone());
-        let (target, polled) = (discovery.target.clone(), discovery.polled);
+        let (target, reads) = (discovery.target.clone(), discovery.reads);
         let recovered = self.errors.clear(&target);
         if recovered || before.as_ref() != Some(&log) {
             self.report_log(&target, &log, before.as_ref());
         }
-        if !self.is_persistent || polled {
+        if !self.is_persistent || reads == LogReads::Polled {
             self.stop_discovery(at, kernel);
         }
         self.connect_entries(at, kernel);
@@ -481,7 +490,8 @@ impl<'a> RunState<'a> {
     /// of each discovery controller that has none in the kernel.
     fn retry(&mut self, env: &SystemEnv, kernel: &mut impl Kernel) {
         self.retry_at = None;
-        let idle = self.discoveries.0.iter().filter(|each| each.id.is_none());
+        let is_idle = |each: &&Discovery<'_>| each.id.is_none() && each.reads != LogReads::Refused;
+        let idle = self.discoveries.0.iter().filter(is_idle);
         let idle: Vec<Target> = idle.map(|discovery| discovery.target.clone()).collect();
         self.start_entries(env, kernel);
         let mut at = 0;
@@ -492,8 +502,9 @@ impl<'a> RunState<'a> {
             self.connect_entries(at, kernel);
             at += 1;
         }
-        let mut discoveries = self.discoveries.0.iter();
-        if discoveries.any(|discovery| self.errors.has(&discovery.target)) {
+        let discoveries = self.discoveries.0.iter();
+        let mut retried = discoveries.filter(|each| each.reads != LogReads::Refused);
+        if retried.any(|discovery| self.errors.has(&discovery.target)) {
             self.schedule_retry();
         }
     }
@@ -528,7 +539,7 @@ impl<'a> RunState<'a> {
         if self.stopped || failed == 0 {
             return Ok(());
         }
-        if self.is_persistent && !self.is_denied() {
+        if self.is_persistent && !self.is_denied() && !self.discoveries.has_refused() {
             // The run was aborted, or nothing is left to follow or retry, which is no failure.
             return self
                 .aborted
@@ -552,10 +563,4 @@ impl<'a> RunState<'a> {
 fn is_unloaded(error: &Error) -> bool {
     let is_cancelled = |ctrl_error: &CtrlError| ctrl_error.errno == libc::ECANCELED;
     error.status == Status::NoModule || error.ctrl_error.as_deref().is_some_and(is_cancelled)
-}
-
-/// Whether a persistent discovery failed because the discovery controller has no events for log
-/// changes.
-fn has_no_events(ctrl_error: &CtrlError) -> bool {
-    ctrl_error.errno == libc::EOPNOTSUPP && ctrl_error.stage.0 == ErrorStage::Enable as u32
 }

@@ -2,10 +2,13 @@
 
 use super::*;
 use crate::cli::{Arguments, Verb};
+use crate::error::tests::rejected;
+use crate::error::{CtrlError, Stage, Status};
 use crate::kernel::mock::MockKernel;
 use crate::model::discovery::tests::{log, subsystem};
 use crate::model::discovery::LogEntry;
 use crate::model::event::tests::{discovery_done, discovery_failed};
+use crate::uapi::ErrorStage;
 use crate::verb::print::tests::Printed;
 use clap::Parser;
 
@@ -133,4 +136,22 @@ fn what_goes_wrong_is_told_with_the_place() {
             format!("discover at 10.0.0.9:4420: {message}")
         );
     }
+}
+
+#[test]
+fn a_subsystem_without_a_log_is_for_connect() {
+    let error = CtrlError {
+        stage: Stage(ErrorStage::Discovery as u32),
+        errno: libc::EOPNOTSUPP,
+        message: "not a discovery subsystem".into(),
+        ..rejected()
+    };
+    let failed = discovery_failed(0, Error::from(error));
+    let error = run_mock(&mut kernel(vec![failed], vec![]), &[]).unwrap_err();
+    assert_eq!(error.status, Status::Failed);
+    assert_eq!(
+        error.message,
+        "discover at 10.0.0.9:4420: not a discovery subsystem; \
+         connect -n is for an NVM subsystem"
+    );
 }

@@ -165,6 +165,46 @@ fn who_does_not_tell_of_changes_is_asked_again() {
     assert_eq!(kernel.cancelled, [0, 1, 2, 3, 4]);
 }
 
+/// The kernel's error for a subsystem without a discovery log.
+fn no_discovery() -> CtrlError {
+    CtrlError {
+        stage: Stage(ErrorStage::Discovery as u32),
+        errno: libc::EOPNOTSUPP,
+        message: "not a discovery subsystem".into(),
+        ..rejected()
+    }
+}
+
+#[test]
+fn a_subsystem_without_a_log_ends_the_run() {
+    let mut kernel = MockKernel::default();
+    kernel.ends(0, no_discovery());
+    let line = [&["-a", "10.0.0.9", "-p"], &IDENTITY[..]].concat();
+    let (_, err, end) = run_mock_with(&line, &mut kernel);
+    assert_eq!(
+        err,
+        "rnvmf: discover at 10.0.0.9:4420: not a discovery subsystem; \
+         connect -n is for an NVM subsystem\n"
+    );
+    let end = end.unwrap_err();
+    assert_eq!(end.status, Status::Failed);
+    assert_eq!(end.message, "connect-all: 1 of 1 connections failed");
+}
+
+#[test]
+fn a_subsystem_without_a_log_is_not_asked_again() {
+    let mut kernel = MockKernel::default();
+    let lines = ["discover -a 10.0.0.8", "discover -a 10.0.0.9"];
+    kernel.ends(0, no_discovery());
+    kernel.failed(1, "connection refused", None);
+    kernel.wait_results.push_back(WaitResult::Deadline);
+    kernel.log_is(2, 1, vec![]);
+    let (out, err) = follow_lines("no-log", &lines, &mut kernel);
+    assert_eq!(out, "following 10.0.0.9:4420: 0 records, generation 1\n");
+    assert_eq!(err.lines().count(), 2, "{err}");
+    assert_eq!(kernel.discover_targets.len(), 3);
+}
+
 #[test]
 fn who_refuses_for_good_is_asked_anew_if_there_is_no_other() {
     let mut kernel = MockKernel::default();

@@ -106,6 +106,10 @@ names_what_is_wrong() {
 	has "$ERRORS" '"failure":\{"stage":"connect"'
 	expect 1 rnvmf discover -a "$TARGET4" -n "$NQN-none" "${IDENTITY[@]}"
 	has "$ERRORS" 'rejected by target: no such subsystem'
+	expect 1 rnvmf discover -a "$TARGET4" -n "$NQN" "${IDENTITY[@]}"
+	has "$ERRORS" ': not a discovery subsystem; connect -n is for an NVM subsystem$'
+	expect 1 rnvmf connect-all -a "$TARGET4" -n "$NQN" "${IDENTITY[@]}"
+	has "$ERRORS" ': not a discovery subsystem; '
 	expect 1 rnvmf discover -a "no such name"
 	has "$ERRORS" 'discover at no such name:4420: cannot resolve host name'
 	expect 6 setpriv --reuid 65534 --regid 65534 --clear-groups \
@@ -177,7 +181,10 @@ lying_logs() {
 	lies 1 'unknown record format 7' log poke 7 16 2
 	lies 1 'changed 10 times' log drift 0 0
 	same "number of reads of the header" 11 "$(count log)"
-	lies 1 'reading the discovery log: ' log status 0x4002
+	lies 1 'not a discovery subsystem' log status 0x4002
+	lies 1 'not a discovery subsystem' log status 0x0109
+	lies 1 'reading the discovery log: ' log status 0x4006
+	lies 1 'reading the discovery log: ' entries status 0x4002
 	lies 1 'not in flight' log cid 0x0fff
 	lies 1 'target disconnected' entries hang-up
 	LIMIT=2 lies 5 'reading the discovery log: no response' log silent

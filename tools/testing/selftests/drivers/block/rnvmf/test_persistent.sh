@@ -142,6 +142,15 @@ shows() {
 	[ "$(wc -l <<<"$states")" = "$2" ]
 }
 
+# The subsystem has no log and is not asked again.
+is_no_discovery_subsystem() {
+	follow -a "$TARGET4" -q "$HOSTNQN" -n "$NQN"
+	ends 1
+	same errors "rnvmf: discover at $TARGET4:4420: not a discovery subsystem; connect -n is for an NVM subsystem
+rnvmf: connect-all: 1 of 1 connections failed" "$(<"$SCRATCH/complaints")"
+	rdma_back_to "$OBJECTS"
+}
+
 # A flood of events is handled at a limited rate. The connection ends with the program.
 floods_with_changes() {
 	EVENTS=1 hostile event result 0x0070f002
@@ -255,6 +264,7 @@ goes_on_with_another_device() {
 
 main setup \
 	follows_what_changes \
+	is_no_discovery_subsystem \
 	floods_with_changes \
 	tells_no_changes \
 	stops_telling \
