@@ -5,6 +5,7 @@
 use super::firewall;
 use crate::doctor::finding::{set_link_up, shell_word, Finding};
 use crate::doctor::snapshot::{Gid, Interface, Port, Snapshot};
+use std::iter::successors;
 use std::net::IpAddr;
 
 const CHECK: &str = "link";
@@ -51,6 +52,7 @@ pub(super) fn diagnose(
     }
     let port = port_on(egress.interface, ports);
     let port = port.ok_or_else(|| no_device(egress, snapshot, ports, interfaces))?;
+    check_lower(egress, port, interfaces)?;
     findings.push(Finding::ok(CHECK, format!("{} is on {name}", port.device)));
     check_state(egress, port)?;
     if port.is_roce {
@@ -119,8 +121,9 @@ fn describe(port: &Port, state: &str) -> String {
     format!("port {} of {} is {state}{on}", port.number, port.device)
 }
 
-/// Returns the port on an interface. The GIDs of a VLAN or a bond are in the GID table of the
-/// device on the lower interface.
+/// Returns the port that a connection through an interface uses. The kernel adds the addresses of
+/// all upper interfaces, such as a VLAN, a bond or a bridge, to the GID table of the device on the
+/// lower interface.
 fn port_on<'a>(interface: &Interface, ports: &'a [Port]) -> Option<&'a Port> {
     let name = &interface.ifname;
     ports.iter().find(|port| {
@@ -128,6 +131,30 @@ fn port_on<'a>(interface: &Interface, ports: &'a [Port]) -> Option<&'a Port> {
         port.netdev.as_ref().is_some_and(|netdev| netdev == name)
             || port.netdev.is_some() && port.gids.iter().any(|gid| gid.interface == *name)
     })
+}
+
+/// Checks that a soft-RoCE device gets the packets for the interface. The network stack gives it
+/// those of its own interface and of VLANs on that, but not those of another upper interface.
+fn check_lower(egress: &Egress<'_>, port: &Port, interfaces: &[Interface]) -> Result<(), Finding> {
+    let named = |name: &str| interfaces.iter().find(|each| each.ifname == name);
+    let lower = |upper: &&Interface| named(upper.vlan_of()?);
+    let below_vlans = || successors(Some(egress.interface), lower).take(interfaces.len());
+    let Some(netdev) = port.netdev.as_ref().filter(|_| port.is_soft) else {
+        return Ok(());
+    };
+    if below_vlans().any(|each| each.ifname == *netdev || each.vlan_of() == Some(netdev)) {
+        return Ok(());
+    }
+    let name = &egress.interface.ifname;
+    let upper = below_vlans().last().map_or(name, |each| &each.ifname);
+    let kind = egress.interface.linkinfo.info_kind.as_deref();
+    let kind = kind.map_or(String::new(), |kind| format!(" ({kind})"));
+    let text = format!(
+        "{} is on {netdev}, but the route to {} takes {name}{kind} above it: \
+         soft-RoCE receives no packets of {name} there",
+        port.device, egress.target
+    );
+    Err(Finding::fault(CHECK, text).fix(recreate_soft(&port.device, upper)))
 }
 
 fn no_device(
@@ -180,11 +207,13 @@ fn with_recreate_fix(finding: Finding, egress: &Egress<'_>, port: &Port) -> Find
     if !port.is_soft || egress.interface.vlan_of().is_some() {
         return finding;
     }
-    let add = add_soft(&port.device, &egress.interface.ifname);
-    finding.fix(format!(
-        "rdma link delete {} && {add}",
-        shell_word(&port.device)
-    ))
+    finding.fix(recreate_soft(&port.device, &egress.interface.ifname))
+}
+
+/// Returns the command that deletes a soft-RoCE device and creates it on an interface.
+fn recreate_soft(device: &str, interface: &str) -> String {
+    let add = add_soft(device, interface);
+    format!("rdma link delete {} && {add}", shell_word(device))
 }
 
 fn check_state(egress: &Egress<'_>, port: &Port) -> Result<(), Finding> {

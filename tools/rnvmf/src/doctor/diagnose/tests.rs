@@ -207,14 +207,80 @@ fn the_target_may_be_here() {
     assert_eq!(found(here), []);
 }
 
+/// The address is on `name`, an interface of this kind above eth1, which has the RDMA device.
+fn above(snapshot: &mut Snapshot, name: &str, kind: &str) {
+    eth0(snapshot).ifname = name.into();
+    eth0(snapshot).linkinfo.info_kind = Some(kind.into());
+    route(snapshot).dev = name.into();
+    let lower = interface(3, "eth1", [198, 51, 100, 2], 24);
+    snapshot.interfaces.as_mut().unwrap().push(lower);
+    port(snapshot).netdev = Some("eth1".into());
+    port(snapshot).gids.push(gid("RoCE v2", name));
+}
+
 #[test]
 fn addresses_on_a_vlan_or_a_bond_are_in_the_devices_table() {
+    let vlan = |snapshot: &mut Snapshot| {
+        above(snapshot, "eth1.5", "vlan");
+        vlan_of(snapshot, "eth1");
+    };
+    assert_eq!(found(vlan), []);
+    // A VLAN in a VLAN.
+    let both = |snapshot: &mut Snapshot| {
+        above(snapshot, "eth1.5.6", "vlan");
+        vlan_of(snapshot, "eth1.5");
+        let mut between = interface(4, "eth1.5", [203, 0, 113, 2], 24);
+        between.link = Some("eth1".into());
+        between.linkinfo.info_kind = Some("vlan".into());
+        snapshot.interfaces.as_mut().unwrap().push(between);
+    };
+    assert_eq!(found(both), []);
+    // The lower interface is in another network namespace.
+    let alone = |snapshot: &mut Snapshot| {
+        vlan_of(snapshot, "eth1");
+        port(snapshot).netdev = Some("eth1".into());
+    };
+    assert_eq!(found(alone), []);
+    // An adapter sends the packets of a bond itself.
     let bond = |snapshot: &mut Snapshot| {
-        eth0(snapshot).ifname = "bond0".into();
-        route(snapshot).dev = "bond0".into();
-        port(snapshot).gids.push(gid("RoCE v2", "bond0"));
+        above(snapshot, "bond0", "bond");
+        port(snapshot).is_soft = false;
     };
     assert_eq!(found(bond), []);
+    // The device is on the bridge itself.
+    let bridge = |snapshot: &mut Snapshot| {
+        above(snapshot, "br0", "bridge");
+        port(snapshot).netdev = Some("br0".into());
+    };
+    assert_eq!(found(bridge), []);
+}
+
+#[test]
+fn soft_roce_does_not_serve_an_upper_interface() {
+    for (name, kind) in [
+        ("br0", "bridge"),
+        ("macvlan0", "macvlan"),
+        ("bond0", "bond"),
+    ] {
+        let text = format!(
+            "rxe0 is on eth1, but the route to 192.0.2.1 takes {name} ({kind}) above it: \
+             soft-RoCE receives no packets of {name} there"
+        );
+        let fix = format!("rdma link delete rxe0 && rdma link add rxe0 type rxe netdev {name}");
+        fault("link", &text, &fix, |snapshot| above(snapshot, name, kind));
+    }
+    // A VLAN on a bridge: the device belongs on the bridge.
+    fault(
+        "link",
+        "takes br0.5 (vlan) above it",
+        "rdma link delete rxe0 && rdma link add rxe0 type rxe netdev br0",
+        |snapshot| {
+            above(snapshot, "br0.5", "vlan");
+            vlan_of(snapshot, "br0");
+            let bridge = interface(4, "br0", [203, 0, 113, 2], 24);
+            snapshot.interfaces.as_mut().unwrap().push(bridge);
+        },
+    );
 }
 
 #[test]

@@ -96,6 +96,45 @@ link_is_missing() {
 	wait_until 10 rdma_is_up rnvmf_rxe1 || fail "the port of rnvmf_rxe1 does not become active"
 }
 
+# The address is on an interface above that of the device, whose GID table has the address.
+device_is_below() {
+	modprobe -q bridge && modprobe -q macvlan || skip "modules bridge and macvlan not found"
+	defer restore_lower
+	run "${THERE[@]}" ip address flush dev rnvmf1
+	run "${THERE[@]}" ip link add rnvmf_up mtu "$MTU" type bridge
+	run "${THERE[@]}" ip link set rnvmf1 master rnvmf_up
+	is_above bridge
+	run "${THERE[@]}" ip link delete rnvmf_up
+	run "${THERE[@]}" rdma link add rnvmf_rxe1 type rxe netdev rnvmf1
+	run "${THERE[@]}" ip link add rnvmf_up link rnvmf1 mtu "$MTU" type macvlan mode bridge
+	is_above macvlan
+}
+
+# is_above KIND: the doctor must report that soft-RoCE does not receive the packets of rnvmf_up, and
+# its fix must let a connect succeed.
+is_above() {
+	interface_up "$HOST_NETNS" rnvmf_up "$MTU" "$HOST4/24"
+	wait_until 10 has_gid_of_upper || fail "rnvmf_rxe1 has no GID of rnvmf_up"
+	finds 1 fault link "rnvmf_rxe1 is on rnvmf1, but the route to $TARGET4 takes rnvmf_up ($1) above it: soft-RoCE receives no packets of rnvmf_up there" \
+		'rdma link delete rnvmf_rxe1 && rdma link add rnvmf_rxe1 type rxe netdev rnvmf_up'
+	expect 5 "${RNVMF[@]}" connect -a "$TARGET4" -n "$NQN" -q "$HOSTNQN" -I "$HOSTID" --timeout 2
+	mend
+	connect "$TARGET4" -I "$HOSTID"
+	disconnect "$CTRL"
+}
+
+has_gid_of_upper() {
+	"${THERE[@]}" grep -qsrx rnvmf_up /sys/class/infiniband/rnvmf_rxe1/ports/1/gid_attrs/ndevs/
+}
+
+restore_lower() {
+	"${THERE[@]}" ip link delete rnvmf_up
+	rdma_delete rnvmf_rxe1 "$HOST_NETNS"
+	interface_up "$HOST_NETNS" rnvmf1 "$MTU" "$HOST4/24" "$HOST6/64" &&
+		"${THERE[@]}" rdma link add rnvmf_rxe1 type rxe netdev rnvmf1 &&
+		wait_until 10 rdma_is_up rnvmf_rxe1
+}
+
 interface_is_down() {
 	run "${THERE[@]}" ip link set rnvmf1 down
 	finds 1 fault interface 'rnvmf1 is down' 'ip link set rnvmf1 up'
@@ -287,6 +326,7 @@ main setup \
 	healthy_is_healthy \
 	module_is_not_loaded \
 	link_is_missing \
+	device_is_below \
 	interface_is_down \
 	cable_is_pulled \
 	ports_are_not_active \
