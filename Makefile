@@ -6,7 +6,7 @@
 KERNEL ?=
 # Selftests to run, by file name; if empty, all tests.
 TESTS ?=
-# Kernel build directory to build for; used by `make modules` only.
+# Kernel build directory to build for; used by `make modules` only. LLVM=1 as for that kernel.
 KDIR ?=
 # Kernel release to install for, and root directory of the system; if empty, this system.
 RELEASE ?= $(shell uname -r)
@@ -42,7 +42,8 @@ help:
 #: make check              check format, lints, documents, compile-fail tests; fuzz for seconds
 #: make shell              start a shell in a VM with the modules and the program
 #: make modules            build rrdma.ko, rnvmf.ko and the samples for a stock kernel
-#: make modules KDIR=DIR   build them for the kernel build directory DIR
+#: make modules KDIR=DIR   build them for the kernel build directory DIR; with LLVM=1 if clang
+#:                         built that kernel
 #: make program            build the program rnvmf
 #: make install            install modules, program, units and udev rules in this system
 #: make install-dkms       install the sources for DKMS instead of the modules
@@ -61,7 +62,7 @@ help:
 #: `tools/testing/vm/run --help` describes how to run a command in a VM.
 
 modules:
-	+@$(vm)/buildenv modules $(kernel-option) $(if $(KDIR),--kdir $(KDIR))
+	+@$(vm)/buildenv modules $(kernel-option) $(if $(KDIR),--kdir '$(KDIR)')
 
 program:
 	+@$(vm)/buildenv program

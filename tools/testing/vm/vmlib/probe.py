@@ -78,7 +78,7 @@ def _output(argv):
         return None
 
 
-def _compiler(kdir, config):
+def _compiler(config):
     """Return the obstacles in the compilers: rustc rejects metadata of any other version."""
     reasons = []
     rustc = os.environ.get("RUSTC", "rustc")
@@ -92,6 +92,16 @@ def _compiler(kdir, config):
     if not shutil.which(bindgen):
         reasons.append(f"{bindgen} is not installed")
     return reasons
+
+
+def _c_compiler(config):
+    """Return the obstacle if make would use gcc for a kernel that clang built."""
+    # make passes the variables of its command line in the environment.
+    takes_clang = os.environ.get("LLVM") or "clang" in os.environ.get("CC", "")
+    if "CC_IS_CLANG" not in _options(config) or takes_clang:
+        return []
+    match = re.search(r'^CONFIG_CC_VERSION_TEXT="(.*)"$', config, re.MULTILINE)
+    return [f"the kernel was built by {match[1] if match else 'clang'}: build with LLVM=1"]
 
 
 def _promised(kdir):
@@ -118,6 +128,8 @@ def _symbols(kdir):
 
 def tree(kdir):
     """Return the obstacles in the build directory itself."""
+    if re.search(r"[\s:]", str(kdir)):
+        return [f"{kdir}: the kernel's makefiles accept no blank and no colon in a path"]
     config = _read(kdir / ".config")
     if not (kdir / "Makefile").exists() or config is None:
         return [f"{kdir} is not a kernel build directory: no Makefile or no .config"]
@@ -125,9 +137,9 @@ def tree(kdir):
 
 
 def toolchain(kdir):
-    """Return the obstacles in the compilers on PATH."""
+    """Return the obstacles in the compilers on PATH, and in the choice between gcc and clang."""
     config = _read(kdir / ".config")
-    return _compiler(kdir, config) if config is not None else []
+    return [*_compiler(config), *_c_compiler(config)] if config is not None else []
 
 
 def vm(kdir):
@@ -139,7 +151,8 @@ def vm(kdir):
 def main():
     """Print the obstacles, and return 1 if there are any."""
     kdir = pathlib.Path(sys.argv[1])
-    reasons = tree(kdir) + toolchain(kdir)
+    # DKMS itself chooses between gcc and clang.
+    reasons = tree(kdir) + _compiler(_read(kdir / ".config") or "")
     for reason in reasons:
         print(f"rnvmf cannot be built: {reason}")
     return 1 if reasons else 0
