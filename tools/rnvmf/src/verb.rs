@@ -46,7 +46,7 @@ pub(crate) fn run(verb: Verb, format: Format) -> Result<(), Error> {
         Verb::Discover(options) => discover::run(&options, env, &mut Client::open()?, printer),
         Verb::Disconnect(options) => disconnect::run(&options, &mut Client::open()?, printer),
         Verb::DisconnectAll(options) => {
-            disconnect::run_all(&options, &mut Client::open()?, &disconnect::in_use, printer)
+            disconnect::run_all(&options, &mut Client::open()?, printer)
         }
         Verb::Reset(device) => change::reset(&device, &mut Client::open()?, printer),
         Verb::Rescan(device) => change::rescan(&device, &mut Client::open()?, printer),

@@ -12,6 +12,7 @@ pub(crate) struct MockKernel {
     pub(crate) wait_results: VecDeque<WaitResult>,
     pub(crate) controllers: Vec<Controller>,
     pub(crate) namespaces: Vec<Namespace>,
+    pub(crate) used: Vec<String>,
     pub(crate) queues: Vec<QueueStats>,
     pub(crate) latency: Vec<(u32, Switch)>,
     pub(crate) connect_requests: Vec<ConnectArgs>,
@@ -123,6 +124,10 @@ impl Kernel for MockKernel {
     fn set_latency(&mut self, id: u32, switch: Switch) -> Result<(), Error> {
         self.latency.push((id, switch));
         Ok(())
+    }
+
+    fn in_use(&self, disk: &str) -> bool {
+        self.used.iter().any(|used| used == disk)
     }
 
     fn subscribe(&mut self) -> Result<(), Error> {

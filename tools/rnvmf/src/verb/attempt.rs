@@ -10,13 +10,14 @@ use crate::error::{Error, Status};
 use crate::kernel::Kernel;
 use crate::model::controller::Controller;
 use crate::model::event::{Change, Event, WaitResult};
-use crate::model::options::{ConnectArgs, Target};
+use crate::model::options::{ConnectArgs, NewController, Target};
 use crate::output::{json_line, Format};
 use crate::uapi::CtrlState;
 use serde_json::json;
 use std::time::Instant;
 
-/// What a connect does if the same controller exists.
+/// What a connect does if the same controller exists. One that is dead is replaced, unless its
+/// disks are in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IfExists {
     /// It fails.
@@ -37,6 +38,8 @@ pub(super) struct ConnectAttempt {
     name: String,
     /// The controller existed before, so a failure does not remove it.
     existed: bool,
+    /// The controller is dead and being removed; the arguments of the connect that follows.
+    replacement: Option<ConnectArgs>,
     /// The result; `None` while the attempt is pending.
     result: Option<AttemptResult>,
 }
@@ -58,6 +61,7 @@ impl ConnectAttempt {
                         id: new.id,
                         name: new.name,
                         existed: false,
+                        replacement: None,
                         result: None,
                     })
                 }
@@ -72,7 +76,10 @@ impl ConnectAttempt {
                 Err(error) => return Err(error),
             }
         };
-        if if_exists == IfExists::Reject {
+        let is_dead = existing.state.known() == Some(CtrlState::Dead);
+        if is_dead {
+            remove_dead(&existing, kernel)?;
+        } else if if_exists == IfExists::Reject {
             return Err(exists_error(&existing));
         }
         Ok(Self {
@@ -80,10 +87,42 @@ impl ConnectAttempt {
             id: existing.id,
             name: existing.device.clone(),
             existed: true,
-            // The error of a dead controller is that of an earlier connect.
+            replacement: is_dead.then(|| args.clone()),
+            // The error of a controller that is being deleted is that of an earlier connect.
             result: result_of(&existing)
+                .filter(|_| !is_dead)
                 .map(|result| result.map_err(|_| not_live_error(&existing))),
         })
+    }
+
+    /// Starts the connect that follows the removal of a dead controller.
+    fn replace(&mut self, args: &ConnectArgs, kernel: &mut impl Kernel) {
+        match kernel.connect(args) {
+            Ok(NewController { id, name }) => {
+                (self.id, self.name, self.existed) = (id, name, false)
+            }
+            Err(error) => self.result = Some(Err(error)),
+        }
+    }
+
+    /// Updates a pending attempt after an event of its controller.
+    fn update(&mut self, change: Change, controller: &Controller, kernel: &mut impl Kernel) {
+        match (change, self.replacement.take()) {
+            (Change::Removed, Some(args)) => self.replace(&args, kernel),
+            (_, Some(args)) => self.replacement = Some(args),
+            (Change::Removed, None) => self.result = Some(Err(removed_error(Some(controller)))),
+            (Change::Added | Change::Changed, None) => self.result = result_of(controller),
+        }
+    }
+
+    /// Updates a pending attempt with the state of its controller; `None` if it is removed.
+    fn set(&mut self, now: Option<&Controller>, kernel: &mut impl Kernel) {
+        match (now, self.replacement.take()) {
+            (Some(_), Some(args)) => self.replacement = Some(args),
+            (None, Some(args)) => self.replace(&args, kernel),
+            (Some(controller), None) => self.result = result_of(controller),
+            (None, None) => self.result = Some(Err(removed_error(None))),
+        }
     }
 
     /// Returns the subsystem.
@@ -171,20 +210,14 @@ pub(super) fn apply(
     match result {
         WaitResult::Event(Event::Controller(change, controller)) => {
             for attempt in pending.filter(|each| each.id == controller.id) {
-                attempt.result = match change {
-                    Change::Removed => Some(Err(removed_error(Some(controller)))),
-                    Change::Added | Change::Changed => result_of(controller),
-                };
+                attempt.update(*change, controller, kernel);
             }
         }
         WaitResult::Event(_) | WaitResult::Discovery(_) => (),
         WaitResult::EventsLost | WaitResult::Deadline => {
             for attempt in pending {
                 let now = kernel.controller(attempt.id)?;
-                attempt.result = match &now {
-                    Some(controller) => result_of(controller),
-                    None => Some(Err(removed_error(None))),
-                };
+                attempt.set(now.as_ref(), kernel);
                 if matches!(result, WaitResult::Deadline) {
                     // A controller that existed may reconnect for longer than one connect takes.
                     let existing = now.filter(|_| attempt.existed);
@@ -284,14 +317,30 @@ fn exists_error(controller: &Controller) -> Error {
 fn not_live_error(controller: &Controller) -> Error {
     let Controller { device, state, .. } = controller;
     let context = format!("{device} exists and is {state}");
-    let mut error = match controller.error.clone() {
+    match controller.error.clone() {
         Some(ctrl_error) => Error::from(ctrl_error).context(context),
         None => Error::failed(context),
-    };
-    if state.known() == Some(CtrlState::Dead) {
-        error.message += &format!("; disconnect it first: rnvmf disconnect -d {device}");
     }
-    error
+}
+
+/// Starts to remove a dead controller. Fails if a disk of it is in use.
+fn remove_dead(controller: &Controller, kernel: &mut impl Kernel) -> Result<(), Error> {
+    let Controller { device, id, .. } = controller;
+    let mut disks = kernel.namespaces()?;
+    disks.retain(|disk| disk.controller_id == *id && kernel.in_use(&disk.name));
+    if let Some(disk) = disks.first() {
+        let mut error = exists_error(controller);
+        error.message += &format!(
+            "; /dev/{} is in use: unmount it and connect again, or rnvmf disconnect -d {device}",
+            disk.name
+        );
+        return Err(error);
+    }
+    match kernel.disconnect(*id) {
+        // Its removal is an event in any case.
+        Err(error) if error.status != Status::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Returns the error that the controller was removed before it was live.

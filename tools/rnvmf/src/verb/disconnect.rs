@@ -11,9 +11,6 @@ use crate::kernel::Kernel;
 use crate::model::controller::Controller;
 use crate::model::namespace::Namespace;
 use crate::output::{json_member, Format};
-use std::fs::OpenOptions;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Time limit for the removal of controllers. The kernel needs far less.
@@ -30,32 +27,22 @@ pub(super) fn run(
     disconnect(&selected, kernel, printer)
 }
 
-/// Disconnects all controllers, or with `--unused` those without a disk that `is_used`. Succeeds if
-/// there is none.
+/// Disconnects all controllers, or with `--unused` those without a disk in use. Succeeds if there
+/// is none.
 pub(super) fn run_all(
     options: &DisconnectAll,
     kernel: &mut impl Kernel,
-    is_used: &dyn Fn(&str) -> bool,
     printer: &mut Printer<'_>,
 ) -> Result<(), Error> {
     kernel.subscribe()?;
     let mut selected = kernel.controllers()?;
     if options.unused {
         let mut used = kernel.namespaces()?;
-        used.retain(|each| is_used(&each.name));
+        used.retain(|each| kernel.in_use(&each.name));
         selected.retain(|each| used.iter().all(|disk| disk.controller_id != each.id));
         print_in_use(&used, printer)?;
     }
     disconnect(&selected, kernel, printer)
-}
-
-/// Whether a file system, the device mapper or swap holds a disk or a partition of it exclusively.
-/// A process that has only opened the disk does not count.
-pub(super) fn in_use(disk: &str) -> bool {
-    let mut open = OpenOptions::new();
-    open.read(true).custom_flags(libc::O_EXCL);
-    let opened = open.open(Path::new("/dev").join(disk));
-    opened.is_err_and(|error| error.raw_os_error() == Some(libc::EBUSY))
 }
 
 /// Prints the disks that keep controllers connected.

@@ -94,8 +94,8 @@ fn has_addresses(controller: &Controller, target: &Destination) -> bool {
         && (target.from.is_none() || target.from == from)
 }
 
-/// Reports the controller of the subsystem. Only a dead one prevents another connect; one that
-/// reconnects needs no action.
+/// Reports the controller of the subsystem. A connect replaces a dead one; one that reconnects
+/// needs no action.
 fn connected(nqn: &str, controller: &Controller) -> Finding {
     let Controller { device, state, .. } = controller;
     let known = state.known();
@@ -109,6 +109,6 @@ fn connected(nqn: &str, controller: &Controller) -> Finding {
     if known != Some(CtrlState::Dead) {
         return Finding::warning(CONTROLLER, text);
     }
-    text += "; it prevents another connect";
-    Finding::fault(CONTROLLER, text).fix(format!("rnvmf disconnect -d {device}"))
+    text += "; connect replaces it, unless its disks are in use";
+    Finding::warning(CONTROLLER, text).fix(format!("rnvmf disconnect -d {device}"))
 }

@@ -9,6 +9,7 @@ use crate::kernel::mock::MockKernel;
 use crate::model::controller::tests::{connecting, live, rejecting};
 use crate::model::controller::{Controller, State};
 use crate::model::event::{Change, WaitResult};
+use crate::model::namespace::tests::disk;
 use crate::model::options::{CtrlArgs, NewController, Target};
 use crate::output::Format;
 use crate::uapi::CtrlState;
@@ -330,20 +331,84 @@ fn a_connected_one_is_an_error() {
 
 #[test]
 fn one_that_is_not_live_is_not_connected() {
-    let error = run_mock(&[], &mut kernel_with(vec![dead()])).unwrap_err();
-    assert_eq!(error.status, Status::Exists);
-    assert_eq!(
-        error.message,
-        "connect to 10.0.0.9:4420: rnvmf0 exists and is dead: \
-         rejected by target: no such subsystem nqn.x; \
-         disconnect it first: rnvmf disconnect -d rnvmf0"
-    );
     let error = run_mock(&[], &mut kernel_with(vec![connecting()])).unwrap_err();
     assert_eq!(error.status, Status::Exists);
     assert_eq!(
         error.message,
         "connect to 10.0.0.9:4420: rnvmf0 exists and is connecting"
     );
+}
+
+/// Returns a kernel with the dead rnvmf0, whose disk is rnvmf0n1, and a reply to a second connect.
+fn kernel_with_dead() -> MockKernel {
+    let mut kernel = kernel_with(vec![dead()]);
+    kernel.namespaces = vec![disk()];
+    let (id, name) = (5, "rnvmf0".into());
+    kernel
+        .connect_replies
+        .push_back(Ok(NewController { id, name }));
+    kernel
+}
+
+#[test]
+fn a_dead_one_is_replaced() {
+    for more in [&[][..], &["--idempotent"]] {
+        let mut kernel = kernel_with_dead();
+        kernel.push_event(Change::Changed, in_state(CtrlState::Deleting));
+        kernel.push_event(Change::Removed, dead());
+        kernel.push_event(Change::Changed, Controller { id: 5, ..live() });
+        assert_eq!(
+            run_mock(more, &mut kernel).unwrap(),
+            "rnvmf0: connected to nqn.2014-08.org.example:disk at 10.0.0.9:4420\n"
+        );
+        assert_eq!(kernel.disconnected, [0]);
+        assert_eq!(kernel.connect_requests.len(), 2);
+    }
+}
+
+#[test]
+fn a_dead_one_is_replaced_although_its_removal_is_missed() {
+    let mut kernel = kernel_with_dead();
+    kernel.rejections = [Error::new(Status::NotFound, "no such controller")].into();
+    kernel.push_event(Change::Removed, dead());
+    kernel.push_event(Change::Changed, Controller { id: 5, ..live() });
+    assert!(run_mock(&[], &mut kernel).is_ok());
+}
+
+#[test]
+fn what_replaces_a_dead_one_may_fail() {
+    let mut kernel = kernel_with_dead();
+    kernel.push_event(Change::Removed, dead());
+    kernel.push_event(Change::Changed, Controller { id: 5, ..dead() });
+    kernel.push_event(Change::Removed, Controller { id: 5, ..dead() });
+    let error = run_mock(&[], &mut kernel).unwrap_err();
+    assert_eq!(
+        error.message,
+        "connect to 10.0.0.9:4420: rejected by target: no such subsystem nqn.x"
+    );
+    assert_eq!(kernel.disconnected, [0, 5]);
+    let mut kernel = kernel_with(vec![dead()]);
+    kernel.connect_replies.push_back(Err(Error::failed("no")));
+    kernel.push_event(Change::Removed, dead());
+    let error = run_mock(&[], &mut kernel).unwrap_err();
+    assert_eq!(error.message, "connect to 10.0.0.9:4420: no");
+}
+
+#[test]
+fn a_dead_one_in_use_stays() {
+    for more in [&[][..], &["--idempotent"]] {
+        let mut kernel = kernel_with_dead();
+        kernel.used = vec!["rnvmf0n1".into()];
+        let error = run_mock(more, &mut kernel).unwrap_err();
+        assert_eq!(error.status, Status::Exists);
+        assert_eq!(
+            error.message,
+            "connect to 10.0.0.9:4420: rnvmf0 exists and is dead: \
+             rejected by target: no such subsystem nqn.x; /dev/rnvmf0n1 is in use: \
+             unmount it and connect again, or rnvmf disconnect -d rnvmf0"
+        );
+        assert!(kernel.disconnected.is_empty());
+    }
 }
 
 #[test]
@@ -373,14 +438,6 @@ fn which_may_have_to_be_waited_for() {
     let mut kernel = kernel_with(vec![connecting()]);
     kernel.push_event(Change::Changed, dead());
     assert!(run_mock(&["--idempotent"], &mut kernel).is_err());
-    assert_eq!(
-        run_mock(&["--idempotent"], &mut kernel_with(vec![dead()]))
-            .unwrap_err()
-            .message,
-        "connect to 10.0.0.9:4420: rnvmf0 exists and is dead: \
-         rejected by target: no such subsystem nqn.x; \
-         disconnect it first: rnvmf disconnect -d rnvmf0"
-    );
     // A controller that existed is not removed.
     assert!(kernel.disconnected.is_empty());
 }

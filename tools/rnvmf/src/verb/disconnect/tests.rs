@@ -42,7 +42,7 @@ fn run_mock(
 /// Disconnects all three. Returns the standard output, the standard error output and the error.
 fn run_mock_all(kernel: &mut MockKernel) -> (String, String, Error) {
     let options = DisconnectAll { unused: false };
-    let run = |printer: &mut Printer<'_>| run_all(&options, kernel, &|_| true, printer);
+    let run = |printer: &mut Printer<'_>| run_all(&options, kernel, printer);
     let Printed { out, err, end } = Printed::of(Format::Normal, run);
     (out, err, end.unwrap_err())
 }
@@ -192,10 +192,8 @@ fn all_may_be_none() {
 
 fn run_mock_unused(unused: bool, format: Format, kernel: &mut MockKernel) -> String {
     let options = DisconnectAll { unused };
-    let is_used = |disk: &str| disk == "rnvmf1n2";
-    let printed = Printed::of(format, |printer| {
-        run_all(&options, kernel, &is_used, printer)
-    });
+    kernel.used = vec!["rnvmf1n2".into()];
+    let printed = Printed::of(format, |printer| run_all(&options, kernel, printer));
     assert_eq!(printed.err, "");
     printed.output().unwrap()
 }

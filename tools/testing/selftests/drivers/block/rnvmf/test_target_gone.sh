@@ -142,6 +142,48 @@ disconnects_in_silence() {
 }
 
 # Disconnecting a dead controller must not wait for the target at all.
+# hold DISK: start a process that has the disk open exclusively, as a file system does. HOLDER is its
+# PID.
+hold() {
+	python3 - "$1" "$SCRATCH/held" <<-'PYTHON' &
+		import os, signal, sys
+		os.open(sys.argv[1], os.O_RDONLY | os.O_EXCL)
+		open(sys.argv[2], "w").close()
+		signal.pause()
+	PYTHON
+	HOLDER=$!
+	defer end_process $HOLDER
+	wait_until "$SOON" [ -e "$SCRATCH/held" ] || fail "$1 is not open"
+}
+
+# A connect replaces a dead controller, unless its disk is in use.
+dead_one_is_replaced() {
+	local id options again=(connect -a "$TARGET4" -n "$NQN" -q "$HOSTNQN")
+	start_pair
+	connect "$TARGET4"
+	hold "$(disk "$CTRL" 1)"
+	port_goes
+	wait_until "$SOON" state_is "$CTRL" dead || fail "$CTRL is in state $(ctrl_field "$CTRL" state)"
+	port_is_back
+	for options in '' --idempotent; do
+		# shellcheck disable=SC2086 # no word if empty
+		expect 4 "${RNVMF[@]}" "${again[@]}" $options
+		has "$ERRORS" "^rnvmf: [^:]*:4420: $CTRL exists and is dead: .*; /dev/${CTRL}n1 is in use: unmount it and connect again, or rnvmf disconnect -d $CTRL\$"
+	done
+	id=$(ctrl_field "$CTRL" id)
+	end_process "$HOLDER"
+	run "${RNVMF[@]}" "${again[@]}" --ctrl-loss-tmo 0
+	same "standard output" "$CTRL: connected to $NQN at $TARGET4:4420" "$OUTPUT"
+	[ "$(ctrl_field "$CTRL" id)" != "$id" ] || fail "$CTRL is not a new controller"
+	run dd if="/dev/${CTRL}n1" of=/dev/null bs=4k count=1 iflag=direct
+	port_goes
+	wait_until "$SOON" state_is "$CTRL" dead || fail "$CTRL is in state $(ctrl_field "$CTRL" state)"
+	port_is_back
+	run "${RNVMF[@]}" connect-all -a "$TARGET4" -q "$HOSTNQN"
+	has "$OUTPUT" "$CTRL: connected to $NQN at $TARGET4:4420"
+	disconnect "$CTRL"
+}
+
 disconnect_of_a_dead_one() {
 	start_pair
 	one_takes 1000 dies_and_disconnects
@@ -211,6 +253,7 @@ main setup \
 	disconnect_of_a_live_one \
 	disconnect_in_silence \
 	disconnect_of_a_dead_one \
+	dead_one_is_replaced \
 	disconnect_under_io \
 	disconnect_with_dirty_pages \
 	loses_packets
