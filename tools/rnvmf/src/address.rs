@@ -69,6 +69,17 @@ impl From<SocketAddr> for Address {
 }
 
 impl Address {
+    /// Parses an address to connect to or from. A link-local one belongs to an interface.
+    pub(crate) fn parse_scoped(text: &str) -> Result<Self, &'static str> {
+        let address: Self = text.parse()?;
+        match address.scope {
+            None if address.is_link_local() => {
+                Err("a link-local address needs its interface, as in fe80::1%eth0")
+            }
+            _ => Ok(address),
+        }
+    }
+
     /// Returns the address without its scope.
     pub(crate) fn ip(&self) -> IpAddr {
         self.ip
@@ -119,7 +130,7 @@ pub(crate) fn resolve(
     from: Option<&Address>,
     seconds: u32,
 ) -> Result<Address, Error> {
-    match host.parse() {
+    match Address::parse_scoped(host) {
         Ok(address) => return Ok(address),
         // A host name has none of these characters.
         Err(why) if host.contains([':', '%']) => {

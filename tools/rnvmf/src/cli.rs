@@ -219,7 +219,8 @@ pub(crate) struct FabricsArgs {
     pub(crate) hostid: Option<Uuid>,
 
     /// Source address, numeric [default: that of the route]
-    #[arg(short = 'w', long, value_name = "ADDRESS")]
+    #[arg(short = 'w', long, value_name = "ADDRESS",
+          value_parser = Address::parse_scoped)]
     pub(crate) host_traddr: Option<Address>,
 
     /// Type of service of the connections, 0 to 255 [default: that of the RDMA device]
@@ -422,7 +423,8 @@ pub(crate) struct Doctor {
     pub(crate) trsvcid: u16,
 
     /// Source address, numeric [default: that of the route]
-    #[arg(short = 'w', long, value_name = "ADDRESS", requires = "traddr")]
+    #[arg(short = 'w', long, value_name = "ADDRESS", requires = "traddr",
+          value_parser = Address::parse_scoped)]
     pub(crate) host_traddr: Option<Address>,
 
     /// NQN of the subsystem to connect

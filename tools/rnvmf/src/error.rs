@@ -172,6 +172,14 @@ impl CtrlError {
         self.errno == libc::EOPNOTSUPP && self.stage.0 == ErrorStage::Discovery as u32
     }
 
+    /// Whether an Identify command was sent and not answered. The first one is the first command
+    /// with large data.
+    pub(crate) fn is_identify_unanswered(&self) -> bool {
+        self.stage.0 == ErrorStage::Identify as u32
+            && self.errno == libc::ETIMEDOUT
+            && self.message.contains("no response from the target")
+    }
+
     /// Whether a persistent discovery failed because the discovery controller has no events for log
     /// changes.
     pub(crate) fn has_no_events(&self) -> bool {

@@ -137,11 +137,18 @@ impl SystemEnv {
         }
     }
 
-    /// Reads a file and trims white space; `None` if the file does not exist or is empty.
+    /// Reads a file of one line and trims white space; `None` if the file does not exist or is
+    /// empty.
     fn read(&self, file: &str) -> Result<Option<String>, Error> {
         let path = self.root.join(file.trim_start_matches('/'));
         match std::fs::read_to_string(&path) {
-            Ok(text) => Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty())),
+            Ok(text) => match text.trim() {
+                "" => Ok(None),
+                line if line.contains('\n') => {
+                    Err(Error::failed(format!("{file}: more than one line")))
+                }
+                line => Ok(Some(line.to_owned())),
+            },
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             // Only root may read the UUID, and only root may connect: the kernel reports the lack
             // of privilege. An unreadable file of the administrator is an error, because without it

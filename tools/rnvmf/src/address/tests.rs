@@ -38,6 +38,19 @@ fn brackets_are_of_endpoints_only() {
 }
 
 #[test]
+fn a_link_local_address_needs_an_interface() {
+    let error = resolve(lookup, "fe80::1", None, 10).unwrap_err();
+    assert_eq!(error.status, Status::Usage);
+    assert_eq!(
+        error.message,
+        "invalid address fe80::1: a link-local address needs its interface, as in fe80::1%eth0"
+    );
+    assert!(Address::parse_scoped("fe80::1%eth0").is_ok());
+    // One in a discovery log has none.
+    assert!(parse("fe80::1").is_ok());
+}
+
+#[test]
 fn the_family_of_the_host_address_decides() {
     let found = || [parse("2001:db8::1").unwrap(), parse("10.0.0.9").unwrap()].into_iter();
     let v4 = parse("10.0.0.1").unwrap();

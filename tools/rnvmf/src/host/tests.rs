@@ -131,6 +131,16 @@ fn a_broken_file_is_named() {
     );
     let error = root.0.identify(Some("nqn.x"), None).unwrap_err();
     assert!(error.message.starts_with("/etc/nvme/hostid: "));
+    for file in ["hostnqn", "hostid"] {
+        let path = format!("etc/nvme/{file}");
+        let text = format!("{ID}\n{ID}\n");
+        let root = Root::new(
+            &format!("lines-{file}"),
+            &[("etc/nvme/hostnqn", ID), (&path, &text)],
+        );
+        let error = root.0.identify(None, None).unwrap_err();
+        assert_eq!(error.message, format!("/{path}: more than one line"));
+    }
     let long = "x".repeat(NQN_MAX_LEN + 1);
     let root = Root::new("long", &[("etc/nvme/hostnqn", &long)]);
     let error = root.0.identify(None, None).unwrap_err();

@@ -166,7 +166,25 @@ impl Controller {
     pub(crate) fn find<'a>(name: &str, controllers: &'a [Self]) -> Result<&'a Self, Error> {
         let device = name.strip_prefix("/dev/").unwrap_or(name);
         let found = controllers.iter().find(|each| each.device == device);
-        found.ok_or_else(|| Self::not_found(name))
+        found.ok_or_else(|| {
+            let mut error = Self::not_found(name);
+            if let Some(owner) = controllers.iter().find(|each| each.may_have_disk(device)) {
+                error.message += &format!("; {name} is a disk of {}", owner.device);
+            }
+            error
+        })
+    }
+
+    /// Whether a name is that of a disk of the controller, or of a partition.
+    fn may_have_disk(&self, name: &str) -> bool {
+        let rest = name.strip_prefix(&self.device);
+        let numbers = rest.and_then(|rest| rest.strip_prefix('n'));
+        numbers.is_some_and(|numbers| {
+            let (nsid, partition) = numbers.split_once('p').unwrap_or((numbers, "1"));
+            [nsid, partition]
+                .iter()
+                .all(|number| number.parse::<u32>().is_ok())
+        })
     }
 
     /// Returns the error for a name that no controller has.

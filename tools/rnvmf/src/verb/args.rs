@@ -32,7 +32,12 @@ pub(super) fn target(subsystem: &SubsystemArgs<'_>, env: &SystemEnv) -> Result<T
 }
 
 /// Adds the failed connect to an error.
-pub(super) fn connect_error(endpoint: &Endpoint, error: Error) -> Error {
+pub(super) fn connect_error(endpoint: &Endpoint, mut error: Error) -> Error {
+    let ctrl_error = error.ctrl_error.as_deref();
+    // The commands before are answered by small packets.
+    if ctrl_error.is_some_and(CtrlError::is_identify_unanswered) {
+        error.message += "; smaller packets arrived: check the MTU of each hop";
+    }
     error.context(format_args!("connect to {endpoint}"))
 }
 

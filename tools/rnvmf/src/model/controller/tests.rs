@@ -209,3 +209,19 @@ fn a_missing_attribute_is_named() {
     let error = from_value::<Controller>(json!({"name": "rnvmf0"})).unwrap_err();
     assert_eq!(error.to_string(), "missing field `ctrl_id`");
 }
+
+#[test]
+fn a_disk_is_no_controller_but_names_it() {
+    let all = [live()];
+    let message = |name| Controller::find(name, &all).unwrap_err().message;
+    for name in ["rnvmf0n1", "/dev/rnvmf0n12", "/dev/rnvmf0n1p3"] {
+        let wanted = format!("no controller {name}: see rnvmf show; {name} is a disk of rnvmf0");
+        assert_eq!(message(name), wanted);
+    }
+    for name in ["rnvmf1n1", "rnvmf0n", "rnvmf0n1p", "rnvmf0x1", "rnvmf00n1"] {
+        assert_eq!(
+            message(name),
+            format!("no controller {name}: see rnvmf show")
+        );
+    }
+}

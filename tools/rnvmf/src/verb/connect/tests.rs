@@ -4,7 +4,7 @@
 use super::*;
 use crate::cli::{Arguments, Verb};
 use crate::error::tests::rejected;
-use crate::error::Status;
+use crate::error::{CtrlError, Stage, Status};
 use crate::kernel::mock::MockKernel;
 use crate::model::controller::tests::{connecting, live, rejecting};
 use crate::model::controller::{Controller, State};
@@ -12,7 +12,7 @@ use crate::model::event::{Change, WaitResult};
 use crate::model::namespace::tests::disk;
 use crate::model::options::{CtrlArgs, NewController, Target};
 use crate::output::Format;
-use crate::uapi::CtrlState;
+use crate::uapi::{CtrlState, ErrorStage};
 use crate::verb::attempt::find_existing;
 use crate::verb::print::tests::Printed;
 use clap::Parser;
@@ -336,6 +336,30 @@ fn one_that_is_not_live_is_not_connected() {
     assert_eq!(
         error.message,
         "connect to 10.0.0.9:4420: rnvmf0 exists and is connecting"
+    );
+}
+
+#[test]
+fn a_large_answer_that_does_not_arrive_hints_at_the_mtu() {
+    let error = CtrlError {
+        stage: Stage(ErrorStage::Identify as u32),
+        errno: libc::ETIMEDOUT,
+        message: "identify controller: no response from the target in 8 s".into(),
+        ..rejected()
+    };
+    let late = Controller {
+        error: Some(error),
+        ..in_state(CtrlState::Dead)
+    };
+    let mut kernel = kernel(vec![]);
+    kernel.push_event(Change::Changed, late.clone());
+    kernel.push_event(Change::Removed, late);
+    let error = run_mock(&[], &mut kernel).unwrap_err();
+    assert_eq!(error.status, Status::Timeout);
+    assert_eq!(
+        error.message,
+        "connect to 10.0.0.9:4420: identify controller: no response from the target in 8 s; \
+         smaller packets arrived: check the MTU of each hop"
     );
 }
 
