@@ -6,6 +6,7 @@
 //! `nvme_init_known_nvm_effects()`).
 
 use crate::format::effects_log::EffectsLog;
+use crate::format::sqe::Command;
 
 /// What the host does for an admin command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -26,10 +27,10 @@ impl CommandEffects {
     const SANITIZE: u8 = 0x84;
 
     /// Returns whether a command with this opcode may have effects. A command that only reads has
-    /// none.
+    /// none; of Fabrics commands, a user may only send one that reads.
     pub const fn may_have(opcode: u8) -> bool {
-        // Get Log Page, Identify, Get Features, Keep Alive.
-        !matches!(opcode, 0x02 | 0x06 | 0x0a | 0x18)
+        // Get Log Page, Identify, Get Features, Keep Alive, Property Get.
+        !matches!(opcode, 0x02 | 0x06 | 0x0a | 0x18 | Command::FABRICS)
     }
 
     /// Returns the effects of an admin command: those in the log, and known ones that a log may

@@ -66,8 +66,10 @@ fn check_fields(user: &UserCommand) -> Result<(), PassthruError> {
 const fn changes_host_state(user: &UserCommand) -> bool {
     const SET_FEATURES: u8 = 0x09;
     match user.opcode {
-        // Create and delete queues, for which Fabrics has other commands; Fabrics commands.
-        0x00 | 0x01 | 0x04 | 0x05 | Command::FABRICS => true,
+        // Create and delete queues, for which Fabrics has other commands.
+        0x00 | 0x01 | 0x04 | 0x05 => true,
+        // Fabrics commands, except for one that reads. The command type is in place of the NSID.
+        Command::FABRICS => user.nsid != Command::PROPERTY_GET as u32,
         // Abort, Asynchronous Event Request.
         0x08 | 0x0c => true,
         // Number of queues, asynchronous events, keep-alive timer, host behavior.

@@ -12,8 +12,8 @@ use nvme_proto::policy::effects::CommandEffects;
 use nvme_proto::policy::passthru::{admin_command, io_command};
 use nvme_proto::policy::permission::{IoPermissions, Permission};
 
-/// Opcodes that are never allowed: Fabrics, create and delete queue, and Abort.
-const NEVER: [u8; 6] = [0x7f, 0x00, 0x01, 0x04, 0x05, 0x08];
+/// Opcodes that are never allowed: create and delete queue, and Abort.
+const NEVER: [u8; 5] = [0x00, 0x01, 0x04, 0x05, 0x08];
 
 /// Format NVM is always exclusive, whatever the effects log says; the log is the input, too.
 const FORMAT: u8 = 0x80;
@@ -35,6 +35,11 @@ fuzz_target!(|data: &[u8]| {
     let effects = CommandEffects::of_admin(bytes[0], log);
     assert!(effects.exclusive || bytes[0] != FORMAT);
     assert!(admin.is_err() || !NEVER.contains(&bytes[0]), "{command:?}");
+    // Of Fabrics commands only Property Get.
+    assert!(
+        admin.is_err() || bytes[0] != 0x7f || bytes[4..8] == [4, 0, 0, 0],
+        "{command:?}"
+    );
     let allowed = IoPermissions::from_log(log).required_for(command.opcode);
     assert!(allowed == Permission::SysAdmin || bytes[0] < 0x7f);
     assert!(allowed != Permission::Open || bytes[0] % 2 == 0);

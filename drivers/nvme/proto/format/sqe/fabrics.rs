@@ -32,7 +32,7 @@ impl Connect {
 impl Command {
     const PROPERTY_SET: u8 = 0x00;
     const CONNECT: u8 = 0x01;
-    const PROPERTY_GET: u8 = 0x04;
+    pub(crate) const PROPERTY_GET: u8 = 0x04;
 
     /// Returns a Connect command.
     pub fn connect(connect: Connect) -> Self {

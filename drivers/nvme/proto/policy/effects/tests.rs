@@ -90,7 +90,7 @@ fn a_log_that_is_cut_short_says_less() {
 
 #[test]
 fn who_only_asks_has_none() {
-    for opcode in [0x02, 0x06, 0x0a, 0x18] {
+    for opcode in [0x02, 0x06, 0x0a, 0x18, 0x7f] {
         assert!(!CommandEffects::may_have(opcode));
     }
     for opcode in [0x09, 0x0d, 0x10, 0x15, 0x80, 0x84, 0xc0] {

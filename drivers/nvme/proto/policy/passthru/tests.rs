@@ -67,14 +67,23 @@ fn what_is_not_ours_is_refused() {
 }
 
 #[test]
-fn fabrics_commands_are_never_the_users() {
+fn of_fabrics_commands_only_property_get_is_the_users() {
+    for nsid in (0..=0x100).chain([0x0400_0000, 0x1_0004, u32::MAX]) {
+        let user = UserCommand {
+            nsid,
+            ..user(0x7f, 0)
+        };
+        assert_eq!(admin_command(&user).is_ok(), nsid == 4, "{nsid:#x}");
+        assert_eq!(io_command(&user, nsid).ok(), None, "{nsid:#x}");
+        assert_eq!(admin_permission(&user), Permission::SysAdmin);
+    }
     let mut random = Random::new(5);
     for _ in 0..1000 {
         let mut bytes = [0; UserCommand::SIZE];
         random.fill(&mut bytes);
         bytes[0] = 0x7f;
         let user = UserCommand::parse(&bytes);
-        assert!(admin_command(&user).is_err());
+        assert!(user.nsid == 4 || admin_command(&user).is_err());
         assert!(io_command(&user, user.nsid).is_err());
     }
 }

@@ -108,6 +108,9 @@ def refused(fd, nsid):
               for opcode in (0x00, 0x01, 0x04, 0x05, 0x08, 0x0c, 0x7f)]
     cases += [(f"feature {feature:#x}", ADMIN, {"opcode": SET_FEATURES, "cdw10": feature},
                errno.EOPNOTSUPP) for feature in (0x07, 0x0b, 0x0f, 0x16)]
+    # Property Set, Connect, and a type with more bits; Property Get (4) is allowed.
+    cases += [(f"fabrics type {kind:#x}", ADMIN, {"opcode": 0x7f, "nsid": kind}, errno.EOPNOTSUPP)
+              for kind in (0, 1, 0x104)]
     if is_controller(fd):
         cases = [case for case in cases if case[1] not in (IO, IO64)]
         unknown = (ID, IO, IO64, 0x4e47, 0xc0504e41)

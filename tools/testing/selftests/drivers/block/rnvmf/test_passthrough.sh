@@ -61,6 +61,7 @@ programs_see_what_they_see_of_the_c_host() {
 		'get-ns-id' 'effects-log --csi=0' 'error-log' 'get-feature -f 7' \
 		'get-log --log-id=5 --log-len=4096'
 	same_answers "/dev/$CTRL" "$THEIRS" 'id-ctrl' 'id-ns -n 1' 'list-ns' 'get-feature -f 7' \
+		'effects-log' 'get-property --offset=0 --human-readable' 'show-regs' \
 		'get-log --log-id=5 --log-len=4096'
 	same "the node" "$(stat -c '%F %a %U %G' "$THEIRS")" "$(stat -c '%F %a %U %G' "/dev/$CTRL")"
 	run nvme smart-log "/dev/$CTRL"
