@@ -6,7 +6,11 @@ use crate::uapi::ErrorStage;
 use core::fmt;
 use kernel::{
     prelude::*,
-    sync::Arc, //
+    sync::Arc,
+    time::{
+        Instant,
+        Monotonic, //
+    },
 };
 use nvme_proto::format::{connect::ConnectError, private_data::CmStatus, status::Status};
 use nvme_rdma_transport::{
@@ -24,6 +28,7 @@ use rrdma::{
         cm,
         device::Name, //
     },
+    sync::Msecs,
     text::Message, //
 };
 
@@ -42,6 +47,9 @@ pub(crate) struct CtrlError {
     pub(crate) cm_status: Option<u16>,
     /// The status field of a command, without the phase bit.
     pub(crate) nvme_status: Option<u16>,
+    /// The controller has become live since.
+    pub(crate) over: bool,
+    at: Instant<Monotonic>,
     /// `None` if its allocation failed.
     message: Option<Arc<Message<MESSAGE>>>,
 }
@@ -56,6 +64,8 @@ impl CtrlError {
             reject_reason: None,
             cm_status: None,
             nvme_status: None,
+            over: false,
+            at: Instant::now(),
             message: Self::text(message),
         }
     }
@@ -72,6 +82,11 @@ impl CtrlError {
         self.message
             .as_ref()
             .map_or("unknown error (out of memory)", |message| message.as_str())
+    }
+
+    /// Returns the time since the error.
+    pub(crate) fn age(&self) -> Msecs {
+        self.at.elapsed().into()
     }
 
     /// Converts an error of a kernel function that usually fails only if out of memory. `what`

@@ -236,6 +236,10 @@ attribute_set! {
         QID = 6, "qid", U16 { min: 0, max: u16::MAX };
         /// The cause in words.
         MESSAGE = 7, "message", Str(MESSAGE_MAX_LEN);
+        /// Milliseconds since the failure, or 2^32 - 1 for more.
+        AGE = 8, "age", U32 { min: 0, max: u32::MAX };
+        /// The controller has become live since.
+        OVER = 9, "over", Flag;
     }
 }
 

@@ -162,6 +162,12 @@ pub(crate) struct CtrlError {
     pub(crate) nvme_status: Option<u16>,
     /// The queue that failed.
     pub(crate) qid: Option<u16>,
+    /// Milliseconds since the failure.
+    #[serde(skip_serializing)]
+    pub(crate) age: Option<u32>,
+    /// The controller has become live since.
+    #[serde(default, skip_serializing)]
+    pub(crate) over: bool,
     /// Milliseconds until a persistent discovery connects again.
     pub(crate) next_attempt: Option<u32>,
 }

@@ -195,6 +195,9 @@ impl Status {
             Transition::Enter => {
                 trace::controller_state(self.trace_id, fields.state, state, error);
                 fields.state = state;
+                if let (CtrlState::Live, Some(error)) = (state, &mut fields.error) {
+                    error.over = true;
+                }
             }
             Transition::KeepError => {}
         }

@@ -171,7 +171,9 @@ fn failure(message: &mut Message<'_>, failure: &CtrlError) -> Result {
     ] {
         optional(number, |number| message.put_u16(id, number))?;
     }
-    message.put_str(error::MESSAGE, failure.message())
+    message.put_str(error::MESSAGE, failure.message())?;
+    message.put_u32(error::AGE, failure.age().get())?;
+    message.put_flag(error::OVER, failure.over)
 }
 
 /// Puts the attributes of a namespace.

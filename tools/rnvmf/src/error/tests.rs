@@ -74,6 +74,8 @@ pub(crate) fn rejected() -> CtrlError {
         cm_status: None,
         nvme_status: Some(0x4182),
         qid: Some(0),
+        age: None,
+        over: false,
         next_attempt: None,
     }
 }

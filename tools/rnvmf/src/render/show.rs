@@ -3,6 +3,7 @@
 //! `rnvmf show`: controllers.
 
 use super::text::{columns, known, size, table};
+use crate::error::CtrlError;
 use crate::model::controller::Controller;
 use crate::model::namespace::Namespace;
 use crate::output::json_member;
@@ -30,7 +31,8 @@ fn cells(controller: &Controller) -> Vec<String> {
 /// Returns a line for each known attribute of a controller.
 pub(crate) fn detail(controller: &Controller, namespaces: &[Namespace]) -> String {
     let c = controller;
-    let error = c.error.as_ref();
+    let error = c.error.as_ref().filter(|error| !error.over);
+    let past_error = c.error.as_ref().filter(|error| error.over);
     let seconds = |s: u32| format!("{s} s");
     let bytes = |n| format!("{n} B");
     let mut rows = vec![
@@ -56,6 +58,7 @@ pub(crate) fn detail(controller: &Controller, namespaces: &[Namespace]) -> Strin
         ("I/O fails after", text(c.fast_io_fail_tmo)),
         ("resets", text(c.nr_resets)),
         ("reconnects", text(c.nr_reconnects)),
+        ("last error", past_error.map(recovered)),
         ("type of service", text(c.tos)),
         ("model", c.model.clone()),
         ("serial", c.serial.clone()),
@@ -81,6 +84,23 @@ fn milliseconds(ms: u32) -> String {
     match ms % 1000 {
         0 => format!("{} s", ms / 1000),
         _ => format!("{ms} ms"),
+    }
+}
+
+/// Returns an error from which the controller has recovered.
+fn recovered(error: &CtrlError) -> String {
+    let age = error
+        .age
+        .map_or(String::new(), |ms| format!("{} ago, ", span(ms / 1000)));
+    format!("{age}recovered since: {}", error.message)
+}
+
+/// Returns a time in seconds in its largest unit of which there are two.
+fn span(seconds: u32) -> String {
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7200 => format!("{} min", seconds / 60),
+        _ => format!("{} h", seconds / 3600),
     }
 }
 

@@ -69,6 +69,41 @@ fn attempts_are_counted() {
 }
 
 #[test]
+fn an_error_of_the_past_is_no_fault() {
+    for (age, when) in [
+        (Some(0), "0 s ago, "),
+        (Some(119_999), "119 s ago, "),
+        (Some(120_000), "2 min ago, "),
+        (Some(7_200_000), "2 h ago, "),
+        (None, ""),
+    ] {
+        let error = CtrlError {
+            age,
+            over: true,
+            ..rejected()
+        };
+        let controller = Controller {
+            error: Some(error),
+            ..live()
+        };
+        let text = detail(&controller, &[]);
+        let why = rejected().message;
+        let line = format!("\nlast error        {when}recovered since: {why}\n");
+        assert!(text.contains(&line), "{text}");
+        assert!(
+            !text.contains("\nerror ") && !text.contains("failed stage"),
+            "{text}"
+        );
+        // Programs compare the error with the state.
+        let document = json(&[controller], &[]);
+        assert!(
+            document.contains(&why) && !document.contains("\"age\""),
+            "{document}"
+        );
+    }
+}
+
+#[test]
 fn json_is_stable() {
     assert_eq!(
         json(&[live(), dead()], &[disk()]),

@@ -27,6 +27,7 @@ target_comes_back_under_io() {
 	has "$(ctrl_field "$CTRL" message)" 'disconnected|connection refused'
 	port_is_back
 	comes_back
+	has "$("${RNVMF[@]}" show "$CTRL")" $'\nlast error +[0-9]+ s ago, recovered since: [a-z]'
 	is_verified
 }
 
