@@ -98,7 +98,7 @@ link_is_missing() {
 
 # The address is on an interface above that of the device, whose GID table has the address.
 device_is_below() {
-	modprobe -q bridge && modprobe -q macvlan || skip "modules bridge and macvlan not found"
+	modprobe -q -a bridge macvlan || skip "modules bridge and macvlan not found"
 	defer restore_lower
 	run "${THERE[@]}" ip address flush dev rnvmf1
 	run "${THERE[@]}" ip link add rnvmf_up mtu "$MTU" type bridge
