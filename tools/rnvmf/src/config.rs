@@ -48,8 +48,18 @@ struct LineParser<Options: Args> {
     options: Options,
 }
 
-/// Reads the file. An invalid line is an error like an invalid command line.
-pub(crate) fn read(path: &Path) -> Result<Vec<ConfigLine>, Error> {
+/// The lines of a file.
+#[derive(Debug)]
+pub(crate) struct ConfigFile {
+    /// The valid lines.
+    pub(crate) lines: Vec<ConfigLine>,
+    /// An error for each line that is not valid.
+    pub(crate) errors: Vec<Error>,
+}
+
+/// Reads the file. An invalid line is an error like an invalid command line, but hides no other
+/// line. Fails if no line is valid.
+pub(crate) fn read(path: &Path) -> Result<ConfigFile, Error> {
     let name = path.display();
     let mut bytes = Vec::new();
     let read = File::open(path).and_then(|file| file.take(MAX_SIZE + 1).read_to_end(&mut bytes));
@@ -61,10 +71,23 @@ pub(crate) fn read(path: &Path) -> Result<Vec<ConfigLine>, Error> {
         let why = format!("{name}: more than {MAX_SIZE} bytes");
         return Err(Error::new(Status::Usage, why));
     }
-    parse(&bytes).map_err(|error| {
-        let LineError { number, why } = error;
-        Error::new(Status::Usage, format!("{name}:{number}: {why}"))
-    })
+    let mut file = ConfigFile {
+        lines: Vec::new(),
+        errors: Vec::new(),
+    };
+    for line in parse(&bytes) {
+        match line {
+            Ok(line) => file.lines.push(line),
+            Err(LineError { number, why }) => {
+                let error = Error::new(Status::Usage, format!("{name}:{number}: {why}"));
+                file.errors.push(error);
+            }
+        }
+    }
+    match (&file.lines[..], &file.errors[..]) {
+        ([], [error, ..]) => Err(error.clone()),
+        _ => Ok(file),
+    }
 }
 
 /// The error of a line.
@@ -77,7 +100,7 @@ struct LineError {
 
 /// Parses the lines of a file; comments may have any bytes. No two lines may name the same
 /// subsystem, because the options of the second one would be ignored.
-fn parse(bytes: &[u8]) -> Result<Vec<ConfigLine>, LineError> {
+fn parse(bytes: &[u8]) -> Vec<Result<ConfigLine, LineError>> {
     let lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
     let lines = (1..).zip(lines);
     let mut numbers = HashMap::new();

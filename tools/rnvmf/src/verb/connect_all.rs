@@ -15,7 +15,7 @@ mod tests;
 
 use super::print::Printer;
 use crate::cli::{ConnectAll, DiscoverArgs, DiscoveryCtrlArgs};
-use crate::config::{self, ConfigLine};
+use crate::config::{self, ConfigFile, ConfigLine};
 use crate::error::Error;
 use crate::host::SystemEnv;
 use crate::kernel::Kernel;
@@ -23,26 +23,29 @@ use state::RunState;
 
 /// The requests of the command line and the configuration file.
 pub(super) struct Config {
-    lines: Vec<ConfigLine>,
+    file: ConfigFile,
     is_persistent: bool,
 }
 
 impl Config {
     /// Reads the configuration file, unless the options name a discovery controller.
     pub(super) fn read(options: ConnectAll) -> Result<Self, Error> {
-        let lines = match options.traddr {
-            Some(traddr) => vec![ConfigLine::Discover(Box::new(DiscoverArgs {
-                controller: DiscoveryCtrlArgs {
-                    traddr,
-                    nqn: options.nqn,
-                    fabrics: options.fabrics,
-                },
-                ctrl: options.ctrl,
-            }))],
+        let file = match options.traddr {
+            Some(traddr) => ConfigFile {
+                lines: vec![ConfigLine::Discover(Box::new(DiscoverArgs {
+                    controller: DiscoveryCtrlArgs {
+                        traddr,
+                        nqn: options.nqn,
+                        fabrics: options.fabrics,
+                    },
+                    ctrl: options.ctrl,
+                }))],
+                errors: Vec::new(),
+            },
             None => config::read(&options.config)?,
         };
         Ok(Self {
-            lines,
+            file,
             is_persistent: options.persistent,
         })
     }
@@ -57,7 +60,7 @@ pub(super) fn run(
 ) -> Result<(), Error> {
     // Before the connects, so that none of their events is missed.
     kernel.subscribe()?;
-    let mut state = RunState::new(config.is_persistent, &config.lines);
+    let mut state = RunState::new(config.is_persistent, &config.file);
     state.start_entries(env, kernel);
     let mut printed = Ok(());
     loop {

@@ -7,7 +7,7 @@ use super::discoveries::{Discoveries, Discovery, LogReads};
 use super::entry::{resolve_all, Action, Entry, NR_RESOLVERS};
 use super::error_reports::ErrorReports;
 use super::log_event::LogEvent;
-use crate::config::ConfigLine;
+use crate::config::ConfigFile;
 use crate::error::{CtrlError, Error, Status};
 use crate::host::SystemEnv;
 use crate::kernel::Kernel;
@@ -48,8 +48,8 @@ pub(super) struct RunState<'a> {
     /// Events that are not printed.
     log_events: Vec<LogEvent>,
     errors: ErrorReports,
-    /// Number of connects so far: of discovery controllers, too, and of host names that were not
-    /// resolved. A retry of a target counts again.
+    /// Number of connects so far: of discovery controllers, too, of host names that were not
+    /// resolved, and of invalid lines. A retry of a target counts again.
     nr_tried: usize,
     /// Time by which all pending attempts must have ended, and discoveries unless the run is
     /// persistent.
@@ -60,10 +60,16 @@ pub(super) struct RunState<'a> {
 
 impl<'a> RunState<'a> {
     /// Creates the state before the run.
-    pub(super) fn new(is_persistent: bool, lines: &'a [ConfigLine]) -> Self {
+    pub(super) fn new(is_persistent: bool, file: &'a ConfigFile) -> Self {
+        let mut errors = ErrorReports::default();
+        for error in &file.errors {
+            errors.push(error.clone());
+        }
         Self {
             is_persistent,
-            entries: lines.iter().map(Entry::new).collect(),
+            entries: file.lines.iter().map(Entry::new).collect(),
+            errors,
+            nr_tried: file.errors.len(),
             ..Self::default()
         }
     }

@@ -236,14 +236,35 @@ fn an_interrupt_undoes_nothing_that_is_live() {
 }
 
 #[test]
-fn nothing_is_tried_where_a_line_is_wrong() {
-    let config = ConfigFile::new("wrong", &format!("{LINES}-a 10.0.0.9\n"));
+fn a_wrong_line_hides_no_other() {
+    let config = ConfigFile::new("wrong", &format!("-a 10.0.0.9\n{LINES}-D\n"));
+    let mut kernel = MockKernel {
+        connect_replies: [made(0), made(1)].into(),
+        ..MockKernel::default()
+    };
+    kernel.push_event(Change::Changed, numbered(0, live()));
+    kernel.push_event(Change::Changed, numbered(1, live()));
+    let (out, err, end) = run_mock(&config, &mut kernel);
+    assert_eq!(out.lines().count(), 2, "{out}");
+    let [first, last] = &err.lines().collect::<Vec<_>>()[..] else {
+        panic!("{err}");
+    };
+    assert!(first.contains(".conf:1: the following required"), "{err}");
+    assert!(last.contains(".conf:4: "), "{err}");
+    let error = end.unwrap_err();
+    assert_eq!(error.status, Status::Failed);
+    assert_eq!(error.message, "connect-all: 2 of 4 connections failed");
+}
+
+#[test]
+fn nothing_is_tried_where_all_lines_are_wrong() {
+    let config = ConfigFile::new("all-wrong", "-a 10.0.0.9\n");
     let mut kernel = MockKernel::default();
     let (_, _, end) = run_mock(&config, &mut kernel);
     let error = end.unwrap_err();
     assert_eq!(error.status, Status::Usage);
-    assert!(error.message.contains(".conf:3: the following required"));
-    assert!(kernel.connect_requests.is_empty());
+    assert!(error.message.contains(".conf:1: the following required"));
+    assert!(!kernel.subscribed);
 }
 
 #[test]
@@ -456,7 +477,7 @@ fn what_was_not_read_is_a_failure() {
 fn programs_are_told_in_json() {
     let line = [&["-a", "10.0.0.9"], &IDENTITY[..]].concat();
     let options = Config::read(options(&line).0).unwrap();
-    let target = target(&options.lines[0].subsystem(), &SystemEnv::default()).unwrap();
+    let target = target(&options.file.lines[0].subsystem(), &SystemEnv::default()).unwrap();
     let read = LogEvent::Read {
         followed: target,
         genctr: 5,

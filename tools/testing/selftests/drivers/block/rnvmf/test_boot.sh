@@ -180,10 +180,19 @@ one_that_fails_stops_no_other() {
 	run rnvmf disconnect-all
 }
 
+wrong_line_stops_no_other() {
+	connections "$CONNECTIONS" "-a $TARGET4 -n $NQN -s frob" "-a $TARGET4 -n $NQN"
+	connect_all 1
+	has "$ERRORS" "connections.conf:2: invalid value 'frob'"
+	has "$ERRORS" 'rnvmf: connect-all: 1 of 2 connections failed$'
+	has "$OUTPUT" "^rnvmf[0-9]+: connected to $NQN at $TARGET4:4420\$"
+	run rnvmf disconnect-all
+}
+
 wrong_file_connects_nothing() {
-	connections "$CONNECTIONS" "-a $TARGET4 -n $NQN" "-a $TARGET4 -n $NQN -s frob"
+	connections "$CONNECTIONS" "-a $TARGET4 -n $NQN -s frob"
 	connect_all 2
-	has "$ERRORS" "connections.conf:3: invalid value 'frob'"
+	has "$ERRORS" "connections.conf:2: invalid value 'frob'"
 	same devices '' "$(device_names)"
 	expect 2 rnvmf connect-all -f "$SCRATCH/none"
 	has "$ERRORS" 'none: No such file or directory'
@@ -209,4 +218,5 @@ main setup \
 	units_are_right \
 	all_are_connected \
 	one_that_fails_stops_no_other \
+	wrong_line_stops_no_other \
 	wrong_file_connects_nothing
