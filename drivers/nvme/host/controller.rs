@@ -32,6 +32,7 @@ mod status;
 mod thread;
 
 pub(crate) use ctrl_device::CtrlDevice;
+use ctrl_device::Uevent;
 pub(crate) use discovery::{
     Discovery,
     DiscoveryResult,
@@ -333,11 +334,12 @@ impl Controller {
         }
     }
 
-    /// Queues the uevent of a new state. For the controller's thread only: a callback of sysfs must
-    /// not hold the last reference to the device, whose release waits for callbacks.
-    fn queue_uevent(&self, state: CtrlState) {
+    /// Queues a uevent. For the controller's thread only: a callback of sysfs must not hold the
+    /// last reference to the device, whose release waits for callbacks.
+    fn queue_uevent(&self, uevent: impl Into<Uevent>) {
+        let uevent = uevent.into();
         let ctrl_device = self.ctrl_device.lock().clone();
-        if let Some(ctrl_device) = ctrl_device.filter(|ctrl_device| ctrl_device.note(state)) {
+        if let Some(ctrl_device) = ctrl_device.filter(|ctrl_device| ctrl_device.note(uevent)) {
             self.services.enqueue(ctrl_device);
         }
     }

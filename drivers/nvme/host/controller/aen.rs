@@ -2,7 +2,7 @@
 
 //! Asynchronous events of the target.
 
-use super::Controller;
+use super::{ctrl_device::Uevent, Controller};
 use crate::{ctrl_error::CtrlError, disk::Queue, uapi::ErrorStage};
 use kernel::time::{
     Instant,
@@ -105,10 +105,14 @@ fn parse(controller: &Controller, completion: cqe::Completion) -> Option<AsyncEv
         ));
         return None;
     }
-    let event = AsyncEvent::from_result(completion.result32());
+    let result = completion.result32();
+    let event = AsyncEvent::from_result(result);
     match event {
         AsyncEvent::NamespacesChanged | AsyncEvent::AnaChanged | AsyncEvent::DiscoveryChanged => {}
-        event => controller.log(format_args!("asynchronous event: {event}")),
+        event => {
+            controller.log(format_args!("asynchronous event: {event}"));
+            controller.queue_uevent(Uevent::Aen(result));
+        }
     }
     Some(event)
 }

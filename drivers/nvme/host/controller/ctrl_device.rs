@@ -8,7 +8,7 @@
 
 use crate::name::CtrlName;
 use kernel::{
-    impl_has_work, new_mutex, new_work,
+    fmt, impl_has_work, new_mutex, new_work,
     prelude::*,
     str::CString,
     sync::{
@@ -26,8 +26,33 @@ use rrdma::{
     sysfs::Device, //
 };
 
-/// Most states in the queue of uevents.
+/// Most uevents in the queue.
 const MOST: usize = 8;
+
+/// A uevent of a controller, displayed as the variable that it has.
+#[derive(Clone, Copy)]
+pub(super) enum Uevent {
+    /// The controller is in another state.
+    State(CtrlState),
+    /// The target reported an asynchronous event with this result. The variable is that of the C
+    /// host.
+    Aen(u32),
+}
+
+impl From<CtrlState> for Uevent {
+    fn from(state: CtrlState) -> Self {
+        Self::State(state)
+    }
+}
+
+impl fmt::Display for Uevent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::State(state) => write!(f, "RNVMF_STATE={}", state.name()),
+            Self::Aen(result) => write!(f, "NVME_AEN={result:#08x}"),
+        }
+    }
+}
 
 /// The device of a controller in sysfs.
 #[pin_data]
@@ -51,8 +76,8 @@ struct UeventQueue {
     device: Option<Arc<Device>>,
     /// The state that was queued last.
     latest: CtrlState,
-    /// States to send; the first one is being sent.
-    due: KVec<CtrlState>,
+    /// Uevents to send; the first one is being sent.
+    due: KVec<Uevent>,
 }
 
 impl CtrlDevice {
@@ -85,18 +110,19 @@ impl CtrlDevice {
         self.queue.lock().device.clone()
     }
 
-    /// Queues a uevent of `state`, and returns whether the work item must be queued. In a full
-    /// queue, `state` replaces the last one. May sleep.
-    pub(super) fn note(&self, state: CtrlState) -> bool {
+    /// Queues a uevent, and returns whether the work item must be queued. In a full queue, a state
+    /// replaces the last uevent, and an asynchronous event is dropped. May sleep.
+    pub(super) fn note(&self, uevent: Uevent) -> bool {
         let mut queue = self.queue.lock();
-        if queue.latest == state {
-            return false;
-        }
-        queue.latest = state;
-        if queue.due.push_within_capacity(state).is_err() {
-            if let Some(last) = queue.due.last_mut() {
-                *last = state;
+        if let Uevent::State(state) = uevent {
+            if queue.latest == state {
+                return false;
             }
+            queue.latest = state;
+        }
+        let is_full = queue.due.push_within_capacity(uevent).is_err();
+        if let (true, Uevent::State(_), Some(last)) = (is_full, uevent, queue.due.last_mut()) {
+            *last = uevent;
         }
         true
     }
@@ -117,7 +143,7 @@ impl CtrlDevice {
     }
 
     /// Returns the next uevent to send, with the device.
-    fn next(&self) -> Option<(Arc<Device>, CtrlState)> {
+    fn next(&self) -> Option<(Arc<Device>, Uevent)> {
         let queue = self.queue.lock();
         Some((queue.device.clone()?, *queue.due.first()?))
     }
@@ -127,16 +153,15 @@ impl WorkItem for CtrlDevice {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
-        while let Some((device, state)) = this.next() {
-            let state = state.name();
-            let aer_done = CString::try_from_fmt(fmt!("RNVMF_STATE={state}"))
+        while let Some((device, uevent)) = this.next() {
+            let sent = CString::try_from_fmt(fmt!("{uevent}"))
                 .and_then(|variable| device.tell_change(&variable));
-            if let Err(error) = aer_done {
+            if let Err(error) = sent {
                 let errno = error.to_errno();
                 pr_warn!(
-                    "{}: uevent of state {} not sent: error {}\n",
+                    "{}: uevent {} not sent: error {}\n",
                     this.name,
-                    state,
+                    uevent,
                     errno
                 );
             }

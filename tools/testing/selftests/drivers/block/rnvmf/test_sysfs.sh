@@ -4,6 +4,11 @@
 # Tests sysfs attributes, uevents and udev links, also against those of the C host (nvme-rdma).
 
 . "$(dirname "$0")/lib.sh"
+. "$HERE/lib/hostile.sh"
+
+# Connects use the port of the kernel's target, one that of the hostile target.
+HOSTILE_PORT=$SERVICE
+SERVICE=4420
 
 # NSIDs of the namespaces, named by their identifiers.
 BOTH=1
@@ -26,7 +31,8 @@ MODEL='Self test  disk'
 SERIAL=5e1f7e57
 
 setup() {
-	modprobe rnvmf && network_single && target_load && target_subsystem "$NQN" || return 1
+	modprobe rnvmf && modprobe rdma_ucm && network_single && hostile_build && target_load &&
+		target_subsystem "$NQN" || return 1
 	echo "$MODEL" >"$NVMET/subsystems/$NQN/attr_model" &&
 		echo "$SERIAL" >"$NVMET/subsystems/$NQN/attr_serial" &&
 		namespace_with $BOTH "$UUID" "$NGUID" &&
@@ -132,7 +138,7 @@ disks_belong_to_their_controller() {
 
 # start_listener: start a listener for uevents of controllers and disks; its output goes to
 # $SCRATCH/told. For an added device it prints an attribute that it reads at once, for a changed
-# controller the state.
+# controller the state or the asynchronous event.
 start_listener() {
 	python3 -u - >"$SCRATCH/told" <<'END' &
 import os, socket
@@ -146,7 +152,8 @@ while True:
     if "/virtual/rnvmf/" not in path:
         continue
     name = os.path.basename(path)
-    state = dict(one.partition("=")[::2] for one in variables).get("RNVMF_STATE")
+    variables = dict(one.partition("=")[::2] for one in variables)
+    state = variables.get("RNVMF_STATE") or variables.get("NVME_AEN")
     if what == "add":
         fact = "wwid" if path.split("/")[-2] != "rnvmf" else "serial"
         try:
@@ -209,6 +216,19 @@ udev_hears_of_states() {
 	heard+=(deleting remove)
 	udev_hears "${heard[@]}"
 	port_is_back
+}
+
+# An asynchronous event that the host does not handle: a temperature is beyond a threshold.
+udev_hears_of_asynchronous_events() {
+	local SERVICE=$HOSTILE_PORT
+	OBJECTS=$(rdma_objects)
+	start_listener
+	EVENTS=1 hostile event result 0x00020101
+	connect "$TARGET4"
+	wait_until "$SOON" grep -qx "$CTRL 0x020101" "$SCRATCH/told" ||
+		fail "no uevent of the event: $(<"$SCRATCH/told")"
+	disconnect "$CTRL"
+	end_process "$TARGET"
 }
 
 # Reading an open attribute of a removed disk fails with ENODEV, and the open file does not delay
@@ -393,6 +413,7 @@ main setup \
 	disks_belong_to_their_controller \
 	there_when_the_disk_is_told_of \
 	udev_hears_of_states \
+	udev_hears_of_asynchronous_events \
 	open_attributes_end \
 	readers_while_disks_come_and_go \
 	udev_gives_stable_names \
