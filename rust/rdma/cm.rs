@@ -52,6 +52,7 @@ mod service;
 
 pub use active::{
     Addressed,
+    Connecting,
     Id,
     Prepared, //
 };

@@ -41,6 +41,7 @@ use rrdma::{
             Address,
             Addressed,
             Connected,
+            Connecting,
             Id,
             Observer,
             Parameters,
@@ -203,20 +204,29 @@ impl<'a, U: Ulp> QueueConnector<'a, U> {
     /// # Errors
     ///
     /// [`QueueConnectError`]. All objects of the queue are released then.
-    // Steps are not inlined, so each releases its stack before the next.
-    #[inline(never)]
     pub fn connect(
         &mut self,
         setup: QueueSetup<'_, U>,
     ) -> Result<Connected<Queue<U>>, QueueConnectError> {
+        let connecting = self.start(setup)?;
+        self.finish(connecting)
+    }
+
+    /// Creates the objects of a queue, and sends its connection request. Sleeps, but not for the
+    /// reply: several queues connect in parallel.
+    ///
+    /// # Errors
+    ///
+    /// [`QueueConnectError`]. All objects of the queue are released then.
+    // Steps are not inlined, so each releases its stack before the next.
+    #[inline(never)]
+    pub fn start(
+        &mut self,
+        setup: QueueSetup<'_, U>,
+    ) -> Result<Connecting<Queue<U>>, QueueConnectError> {
         let user = self.controller.user;
-        let deadline = self.controller.deadline;
         let cancelled = || user.interruption().is_some();
-        let limits = WaitLimits {
-            limit: STEP.min(deadline.left()),
-            deadline,
-            cancelled: &cancelled,
-        };
+        let limits = self.limits(&cancelled);
         let addressed = self.resolve(self.queue_id(setup.config.qid), limits)?;
         let reads = addressed.device().attributes().max_qp_rd_atom;
         let request = CmRequest {
@@ -236,11 +246,38 @@ impl<'a, U: Ulp> QueueConnector<'a, U> {
             retry_count: RETRIES,
             rnr_retry_count: RETRIES,
         };
-        let connection = prepared
-            .connect(parameters, limits)
+        prepared
+            .start(parameters, limits)
+            .map_err(|error| self.cm_failed(error, Some(device)))
+    }
+
+    /// Waits until a queue is connected. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// [`QueueConnectError`]. All objects of the queue are released then.
+    #[inline(never)]
+    pub fn finish(
+        &self,
+        connecting: Connecting<Queue<U>>,
+    ) -> Result<Connected<Queue<U>>, QueueConnectError> {
+        let user = self.controller.user;
+        let cancelled = || user.interruption().is_some();
+        let device = connecting.queue_pair().device().clone();
+        let connection = connecting
+            .finish(self.limits(&cancelled))
             .map_err(|error| self.cm_failed(error, Some(device)))?;
         connection.queue_pair().context().set_connected();
         Ok(connection)
+    }
+
+    fn limits<'b>(&self, cancelled: &'b dyn Fn() -> bool) -> WaitLimits<'b> {
+        let deadline = self.controller.deadline;
+        WaitLimits {
+            limit: STEP.min(deadline.left()),
+            deadline,
+            cancelled,
+        }
     }
 
     /// Creates the CM ID of a queue, and resolves the address to a device.

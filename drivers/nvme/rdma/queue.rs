@@ -36,7 +36,8 @@ pub use send_batch::Doorbell;
 pub use sync_command::{
     CommandData,
     CommandError,
-    Reply, //
+    Reply,
+    SentCommand, //
 };
 
 pub(crate) use admin_slot::PendingReply;
@@ -333,6 +334,40 @@ impl<U: Ulp> Queue<U> {
             limit,
         };
         queue.context().sync.execute(queue, waiter, sync)
+    }
+
+    /// Sends a command of the ULP's thread to a queue on which none is in flight.
+    /// [`finish`](Self::finish) waits for its response, for at most `limit` from now. Any context.
+    ///
+    /// # Errors
+    ///
+    /// [`CommandError::Code`].
+    pub fn start(
+        queue: &QueuePair<Self>,
+        command: Command,
+        data: Option<CommandData>,
+        limit: Msecs,
+    ) -> Result<SentCommand, CommandError> {
+        let sync = SyncCommand {
+            command,
+            data,
+            limit,
+        };
+        queue.context().sync.start(queue, sync)
+    }
+
+    /// Waits for the response to a command that was sent by [`start`](Self::start). Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// As [`execute`](Self::execute).
+    pub fn finish(
+        queue: &QueuePair<Self>,
+        waiter: &dyn Waiter,
+        sent: SentCommand,
+    ) -> Result<Reply, CommandError> {
+        let this = queue.context();
+        this.sync.finish(&this.core, waiter, sent)
     }
 
     /// Sends the command of an admin channel. Any context.

@@ -273,6 +273,20 @@ impl<E: Endpoint> Prepared<E> {
         parameters: Parameters<'_>,
         limits: WaitLimits<'_>,
     ) -> Result<Connected<E>, Error> {
+        self.start(parameters, limits)?.finish(limits)
+    }
+
+    /// Resolves the route and sends the connection request. Sleeps, but not for the reply. Further
+    /// connections may be started meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// As [`connect`](Self::connect).
+    pub fn start(
+        self,
+        parameters: Parameters<'_>,
+        limits: WaitLimits<'_>,
+    ) -> Result<Connecting<E>, Error> {
         let device = self.queue.device();
         let rd_atomic = RdAtomicLimits::new(&parameters, &device.attributes());
         let mut request = parameters.as_raw(Stage::Connect, Message::Request, device, rd_atomic)?;
@@ -280,13 +294,44 @@ impl<E: Endpoint> Prepared<E> {
         self.id.tell(self.queue.clone());
         // The connection manager retransmits the request, so only the deadline limits the wait for
         // the peer's reply.
-        self.id.step(Stage::Connect, limits.until_deadline(), |_| {
-            // SAFETY: By the invariants of `CmId`, the CM ID is valid, and its route is resolved.
-            // `request` is valid, and its private data is copied before the call returns.
-            unsafe { bindings::rdma_connect(self.id.as_ptr(), &mut request) }
-        })?;
-        let peer = self.id.peer();
-        let rd_atomic = rd_atomic.agreed(&peer);
-        Ok(Connected::new(self.id, self.queue, peer, rd_atomic))
+        self.id
+            .begin_step(Stage::Connect, limits.until_deadline(), |_| {
+                // SAFETY: By the invariants of `CmId`, the CM ID is valid, and its route is
+                // resolved. `request` is valid, and its private data is copied before the call
+                // returns.
+                unsafe { bindings::rdma_connect(self.id.as_ptr(), &mut request) }
+            })?;
+        Ok(Connecting {
+            prepared: self,
+            rd_atomic,
+        })
+    }
+}
+
+/// A connection whose request was sent.
+pub struct Connecting<E: Endpoint> {
+    prepared: Prepared<E>,
+    /// The limits of this side.
+    rd_atomic: RdAtomicLimits,
+}
+
+impl<E: Endpoint> Connecting<E> {
+    /// The queue pair.
+    pub fn queue_pair(&self) -> &Arc<QueuePair<E>> {
+        &self.prepared.queue
+    }
+
+    /// Waits until the peer has accepted the connection. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// [`Stage::Connect`].
+    pub fn finish(self, limits: WaitLimits<'_>) -> Result<Connected<E>, Error> {
+        let id = &self.prepared.id;
+        id.finish_step(Stage::Connect, limits.until_deadline())?;
+        let peer = id.peer();
+        let rd_atomic = self.rd_atomic.agreed(&peer);
+        let Prepared { id, queue } = self.prepared;
+        Ok(Connected::new(id, queue, peer, rd_atomic))
     }
 }

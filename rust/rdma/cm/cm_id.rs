@@ -494,23 +494,40 @@ impl CmId {
         limits: WaitLimits<'_>,
         begin: impl FnOnce(Msecs) -> c_int,
     ) -> Result<(), Error> {
+        self.begin_step(stage, limits, begin)?;
+        self.finish_step(stage, limits)
+    }
+
+    /// Begins a step: calls `begin` with its time-out. [`finish_step`](Self::finish_step) waits for
+    /// its result. Meanwhile the caller may begin steps of other CM IDs. May sleep.
+    pub(crate) fn begin_step(
+        &self,
+        stage: Stage,
+        limits: WaitLimits<'_>,
+        begin: impl FnOnce(Msecs) -> c_int,
+    ) -> Result<(), Error> {
         let fail = |cause| Error { stage, cause };
         let left = limits.deadline.left().min(limits.limit);
         if left == Msecs::new(0) {
             return Err(fail(Cause::TimedOut(limits.deadline.span())));
         }
-        let wake = {
+        {
             let mut state = self.cm_handler.state.lock();
             if let Some(cause) = state.ended {
                 return Err(fail(cause));
             }
             state.answer = None;
-            state.wake.clone()
-        };
+        }
         to_result(begin(left)).map_err(|error| {
             // Once the CM ID has ended, every call fails: the reason for its end is more specific.
             fail(self.ended().unwrap_or(Cause::Code(error)))
-        })?;
+        })
+    }
+
+    /// Waits for the result of the step that was begun. Sleeps.
+    pub(crate) fn finish_step(&self, stage: Stage, limits: WaitLimits<'_>) -> Result<(), Error> {
+        let fail = |cause| Error { stage, cause };
+        let wake = self.cm_handler.state.lock().wake.clone();
         let mine = Deadline::after(limits.limit);
         loop {
             if let Some(answer) = self.cm_handler.state.lock().answer.take() {

@@ -8,7 +8,10 @@ use super::{
     CtrlInfo, //
 };
 use crate::{
-    admin::Admin,
+    admin::{
+        self,
+        Admin, //
+    },
     ctrl_error::CtrlError,
     disk::{
         self,
@@ -67,7 +70,10 @@ use nvme_rdma_transport::{
         IoQueueParams,
         QueueConfig, //
     },
-    queue::CommandData, //
+    queue::{
+        CommandData,
+        SentCommand, //
+    },
 };
 use rrdma::{
     block::{
@@ -76,7 +82,10 @@ use rrdma::{
         TagSetConfig, //
     },
     rdma::{
-        cm::Connected,
+        cm::{
+            Connected,
+            Connecting, //
+        },
         dma::Direction, //
     },
     scatter::Buffer,
@@ -88,6 +97,9 @@ use rrdma::{
 
 /// Time-out of a block request, as in the C host (`nvme_io_timeout`).
 const REQUEST: Msecs = Msecs::from_secs(30);
+
+/// The Connect command, for messages.
+const CONNECT: &str = "connect command";
 
 /// A connect in progress.
 struct Setup<'a> {
@@ -349,6 +361,18 @@ impl<'a> Setup<'a> {
         controller_id: u16,
         retry_delays: [u16; 3],
     ) -> Result<Connected<Queue>, CtrlError> {
+        let connecting = self.start_queue(config, controller_id, retry_delays)?;
+        self.finish_queue(config.qid, connecting)
+    }
+
+    /// Creates a queue pair and sends its connection request. Arguments as for
+    /// [`connect_queue`](Self::connect_queue).
+    fn start_queue(
+        &mut self,
+        config: QueueConfig,
+        controller_id: u16,
+        retry_delays: [u16; 3],
+    ) -> Result<Connecting<Queue>, CtrlError> {
         let controller = self.controller;
         let stats = controller.ctrl_stats.lock().of(config.qid);
         let stats = stats.map_err(|error| {
@@ -363,8 +387,19 @@ impl<'a> Setup<'a> {
             channels: (config.qid == 0).then(|| channels.map(|channel| &**channel)),
         };
         self.connector
-            .connect(setup)
+            .start(setup)
             .map_err(|error| CtrlError::from(error).on_queue(config.qid))
+    }
+
+    /// Waits until a queue pair is connected.
+    fn finish_queue(
+        &self,
+        qid: u16,
+        connecting: Connecting<Queue>,
+    ) -> Result<Connected<Queue>, CtrlError> {
+        self.connector
+            .finish(connecting)
+            .map_err(|error| CtrlError::from(error).on_queue(qid))
     }
 
     /// Sends the Connect command, which creates the queue at the target.
@@ -374,29 +409,50 @@ impl<'a> Setup<'a> {
         sq_size: u16,
         controller_id: u16,
     ) -> Result<ConnectResponse, CtrlError> {
+        let sent = self.start_fabrics_connect(queue, sq_size, controller_id)?;
+        self.finish_fabrics_connect(queue, sent)
+    }
+
+    /// Sends the Connect command without waiting for the response.
+    fn start_fabrics_connect(
+        &self,
+        queue: &Connected<Queue>,
+        sq_size: u16,
+        controller_id: u16,
+    ) -> Result<SentCommand, CtrlError> {
         let stage = ErrorStage::FabricsConnect;
         let options = &self.controller.options;
         let qid = queue.queue_pair().context().qid();
-        let what = "connect command";
         let data = self
             .connect_data(controller_id)
-            .map_err(|error| CtrlError::kernel(stage, error, what))?;
+            .map_err(|error| CtrlError::kernel(stage, error, CONNECT))?;
         let command = Command::connect(Connect {
             queue_id: qid,
             sq_size,
             keep_alive_ms: if qid == 0 { options.keep_alive_ms() } else { 0 },
             disable_sq_flow: options.disable_sq_flow,
         });
-        let reply = self
-            .admin(queue)
-            .send(
-                command,
-                Some(CommandData {
-                    buffer: data,
-                    direction: Direction::ToDevice,
-                }),
-            )
-            .map_err(|error| CtrlError::from_command(stage, error, what).on_queue(qid))?;
+        let data = CommandData {
+            buffer: data,
+            direction: Direction::ToDevice,
+        };
+        let limit = self.deadline.left().min(admin::COMMAND);
+        Queue::start(queue.queue_pair(), command, Some(data), limit)
+            .map_err(|error| CtrlError::from_command(stage, error, CONNECT).on_queue(qid))
+    }
+
+    /// Waits for the response to the Connect command.
+    fn finish_fabrics_connect(
+        &self,
+        queue: &Connected<Queue>,
+        sent: SentCommand,
+    ) -> Result<ConnectResponse, CtrlError> {
+        let stage = ErrorStage::FabricsConnect;
+        let options = &self.controller.options;
+        let queue = queue.queue_pair();
+        let qid = queue.context().qid();
+        let reply = Queue::finish(queue, self.controller, sent)
+            .map_err(|error| CtrlError::from_command(stage, error, CONNECT).on_queue(qid))?;
         let (status, result) = (reply.completion.status(), reply.completion.result32());
         if let Some(error) = ConnectError::from_completion(status, result) {
             let subsystem = options.subsystem();
@@ -459,6 +515,8 @@ impl<'a> Setup<'a> {
         IoQueueParams::negotiate(entries, &device, identity, capabilities).map_err(CtrlError::from)
     }
 
+    /// Connects the I/O queues in parallel: sends all connection requests, then all Connect
+    /// commands, before it waits for the first reply.
     fn connect_io(
         &mut self,
         admin: &Connected<Queue>,
@@ -466,9 +524,9 @@ impl<'a> Setup<'a> {
         params: &IoQueueParams,
         identity: &identify::Controller,
     ) -> Result<KVec<Connected<Queue>>, CtrlError> {
+        let (controller_id, delays) = (identity.controller_id, identity.retry_delays);
         let count = split.total().get();
-        let mut queues = KVec::with_capacity(count.into(), GFP_KERNEL)
-            .map_err(|_| CtrlError::kernel(ErrorStage::Queues, ENOMEM, "I/O queues"))?;
+        let mut connecting = list(count)?;
         for qid in 1..=count {
             // Connecting many queues may take longer than the keep-alive time-out.
             self.admin(admin).keep_alive_if_due()?;
@@ -478,13 +536,37 @@ impl<'a> Setup<'a> {
                 CompletionMode::Interrupt
             };
             let config = params.queue_config(qid, completions);
-            let (controller_id, delays) = (identity.controller_id, identity.retry_delays);
-            let queue = self.connect_queue(config, controller_id, delays)?;
-            self.fabrics_connect(&queue, params.size().zero_based(), controller_id)?;
-            queues
-                .push(queue, GFP_KERNEL)
-                .map_err(|_| CtrlError::kernel(ErrorStage::Queues, ENOMEM, "I/O queues"))?;
+            let started = self.start_queue(config, controller_id, delays)?;
+            push(&mut connecting, (qid, started))?;
+        }
+        let mut queues = list(count)?;
+        for (qid, started) in connecting {
+            self.admin(admin).keep_alive_if_due()?;
+            push(&mut queues, self.finish_queue(qid, started)?)?;
+        }
+        let mut sent = list(count)?;
+        for queue in &queues {
+            let sq_size = params.size().zero_based();
+            let command = self.start_fabrics_connect(queue, sq_size, controller_id)?;
+            push(&mut sent, command)?;
+        }
+        for (queue, command) in queues.iter().zip(sent) {
+            self.admin(admin).keep_alive_if_due()?;
+            self.finish_fabrics_connect(queue, command)?;
         }
         Ok(queues)
     }
+}
+
+/// Returns an empty list with room for an item for each of `count` I/O queues.
+fn list<T>(count: u16) -> Result<KVec<T>, CtrlError> {
+    KVec::with_capacity(count.into(), GFP_KERNEL).map_err(|_| no_memory())
+}
+
+fn push<T>(list: &mut KVec<T>, item: T) -> Result<(), CtrlError> {
+    list.push(item, GFP_KERNEL).map_err(|_| no_memory())
+}
+
+fn no_memory() -> CtrlError {
+    CtrlError::kernel(ErrorStage::Queues, ENOMEM, "I/O queues")
 }

@@ -36,6 +36,7 @@ use kernel::{
     },
 };
 use nvme_proto::format::{
+    cid::CommandId,
     cqe::Completion,
     sqe::Command, //
 };
@@ -108,6 +109,13 @@ pub(super) struct SyncCommand {
     pub(super) limit: Msecs,
 }
 
+/// A command that was sent.
+pub struct SentCommand {
+    id: CommandId,
+    /// When the thread stops waiting for the response.
+    deadline: Deadline,
+}
+
 /// Slot of these commands.
 #[pin_data]
 pub(super) struct SyncSlot<K: CommandKind> {
@@ -176,6 +184,37 @@ impl<K: SlotTable<Payload = Buffer>> SyncSlot<K> {
             }
             pause(core, waiter, deadline)?;
         };
+        self.finish(core, waiter, SentCommand { id, deadline })
+    }
+
+    /// Sends a command; [`finish`](Self::finish) waits for its response. Any context.
+    ///
+    /// # Errors
+    ///
+    /// [`CommandError::Code`], with `EBUSY` if an earlier command is in flight.
+    pub(super) fn start(
+        &self,
+        queue: &QueuePair<K::Queue>,
+        sync: SyncCommand,
+    ) -> Result<SentCommand, CommandError> {
+        let data = sync.data.map(CommandData::into_transfer);
+        let data = data.transpose().map_err(CommandError::Code)?;
+        let sent = self.slot.submit(queue, sync.command, data);
+        let id = sent.map_err(|unsent| CommandError::Code(unsent.error))?;
+        Ok(SentCommand {
+            id,
+            deadline: Deadline::after(sync.limit),
+        })
+    }
+
+    /// Waits for the response to a command until the waiter is interrupted. Sleeps.
+    pub(super) fn finish(
+        &self,
+        core: &QueueCore<<K::Queue as QueueContext>::Ulp>,
+        waiter: &dyn Waiter,
+        sent: SentCommand,
+    ) -> Result<Reply, CommandError> {
+        let SentCommand { id, deadline } = sent;
         loop {
             let reply = self.reply.lock().take();
             // A reply to an earlier command may arrive after the thread stopped waiting for it.
