@@ -264,6 +264,8 @@ impl ScatterMap {
             return Err(EBUSY);
         }
         let mapped = match data.fill(self.table.as_mut()) {
+            // Some requests without data have no direction, such as flushes.
+            Ok(()) if self.table.entries() == 0 => Ok(0),
             Ok(()) if data.allows(direction) => self.map_listed(direction),
             Ok(()) => Err(EINVAL),
             Err(error) => Err(error),
@@ -280,13 +282,10 @@ impl ScatterMap {
         Ok(())
     }
 
-    /// Maps the table and returns the number of mapped entries.
+    /// Maps the table, which has entries, and returns the number of mapped ones.
     #[inline(always)]
     fn map_listed(&self, direction: Direction) -> Result<u32> {
         let entries = self.table.entries();
-        if entries == 0 {
-            return Ok(0);
-        }
         // SAFETY: `device` keeps the device registered. The table has `entries` entries and is
         // pinned.
         let mapped = unsafe {

@@ -174,12 +174,12 @@ impl<E: QpContext> QueuePair<E> {
         pin_init::stack_pin_init!(let marker = Marker::new());
         let mut warn_at = Some(Deadline::after(WARN_AFTER));
         loop {
-            // SAFETY: The queue pair is alive by the type invariant, and in the error state if
-            // `stop` has succeeded. The completion queue has an entry for the marker, see
-            // `QpCap::completions`. The marker is awaited.
-            let posted = self
-                .stop()
-                .and_then(|()| unsafe { post(&marker, self.as_raw()) });
+            let posted = self.stop().and_then(|()| {
+                // SAFETY: The queue pair is alive by the type invariant, and in the error state.
+                // The completion queue has an entry for the marker, see `QpCap::completions`. The
+                // marker is awaited below.
+                unsafe { post(&marker, self.as_raw()) }
+            });
             let Err(error) = posted else {
                 return cq.wait(&marker.handled);
             };

@@ -8,6 +8,7 @@ use kernel::{
     sync::Arc, //
 };
 use rrdma::{
+    errno::ECANCELED,
     netlink::{
         Operation,
         Registration, //
