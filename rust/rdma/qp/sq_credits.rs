@@ -3,7 +3,7 @@
 //! Credits of the send queue.
 
 use core::sync::atomic::{
-    AtomicU32,
+    AtomicI32,
     Ordering, //
 };
 use kernel::prelude::*;
@@ -17,8 +17,9 @@ use kernel::prelude::*;
 /// All threads that use a queue pair share its send queue, so there is one counter. Each operation
 /// changes it twice.
 pub(in crate::rdma) struct SqCredits {
-    // From `core`, as only Rust accesses it, and each I/O changes it: no function call.
-    free: AtomicU32,
+    // From `core`, as only Rust accesses it, and each I/O changes it: no function call. Negative
+    // while a thread takes more than there are.
+    free: AtomicI32,
     all: u32,
 }
 
@@ -26,7 +27,8 @@ impl SqCredits {
     /// Creates credits for `all` work requests.
     pub(super) fn new(all: u32) -> Self {
         Self {
-            free: AtomicU32::new(all),
+            // A send queue has fewer entries than the maximum.
+            free: AtomicI32::new(all.try_into().unwrap_or(i32::MAX)),
             all,
         }
     }
@@ -39,20 +41,17 @@ impl SqCredits {
     /// - `EAGAIN`: too few credits are free now.
     #[inline]
     pub(in crate::rdma) fn take(&self, credits: u32) -> Result {
-        let left = |free: u32| free.checked_sub(credits);
-        match self
-            .free
-            .fetch_update(Ordering::Acquire, Ordering::Relaxed, left)
-        {
-            Ok(_) => Ok(()),
-            Err(_) if credits > self.all => Err(EINVAL),
-            Err(_) => Err(EAGAIN),
+        let free = self.free.fetch_sub(credits as i32, Ordering::Acquire);
+        if free >= credits as i32 {
+            return Ok(());
         }
+        self.put(credits);
+        Err(if credits > self.all { EINVAL } else { EAGAIN })
     }
 
     /// Returns credits. Any context.
     #[inline]
     pub(in crate::rdma) fn put(&self, credits: u32) {
-        self.free.fetch_add(credits, Ordering::Release);
+        self.free.fetch_add(credits as i32, Ordering::Release);
     }
 }

@@ -7,7 +7,10 @@ use crate::{
     bindings,
     new_irq_lock,
     rdma::{
-        qp::QpContext,
+        qp::{
+            QpContext,
+            QueuePair, //
+        },
         wr::{
             Complete,
             Operation, //
@@ -56,7 +59,10 @@ impl<T: Complete<E>, E: QpContext> TypedOps<T, E> {
     /// found in `cq`, on a queue pair with context `E`.
     unsafe fn complete(slot: NonNull<c_void>, cq: *mut bindings::ib_cq, wc: *mut bindings::ib_wc) {
         // SAFETY: By the safety requirements of this function.
-        unsafe { Operation::<T>::from_posted(slot.cast()).complete::<E>(cq, wc) };
+        unsafe {
+            let queue = QueuePair::<E>::of_completion(wc);
+            Operation::<T>::from_posted(slot.cast()).complete::<E>(queue, cq, wc);
+        }
     }
 
     /// Drops the operation.

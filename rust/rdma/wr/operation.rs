@@ -104,7 +104,6 @@ impl<T> Operation<T> {
         // SAFETY: `slot` is a live allocation that this function owns, and not null.
         unsafe {
             (*(*slot).entry.cqe()).done = Some(done);
-            (*slot).entry.credits = 0;
             NonNull::new_unchecked(slot)
         }
     }
@@ -132,7 +131,11 @@ impl<T> Operation<T> {
         let slot = self.into_sent::<E>();
         // SAFETY: The slot is a live allocation that nobody else has. Once posted, it is valid
         // until its completion, and below it is accessed only if posting failed.
-        let body = unsafe { &(*slot.as_ptr()).body };
+        let body = unsafe {
+            // The caller has other credits.
+            (*slot.as_ptr()).entry.credits = 0;
+            &(*slot.as_ptr()).body
+        };
         // A drain waits for this guard. So it completes this operation, if that is partially
         // posted.
         let _grace = rcu::read_lock();
@@ -156,21 +159,18 @@ impl<T> Operation<T> {
     ///
     /// # Safety
     ///
-    /// `wc` must be the completion of the operation, found in `cq`, on a queue pair that is alive
-    /// and was created as [`QueuePair<E>`].
+    /// `wc` must be the completion of the operation, found in `cq`, on `queue`.
     #[inline]
     pub(in crate::rdma) unsafe fn complete<E: QpContext>(
         self,
+        queue: &QueuePair<E>,
         cq: *mut bindings::ib_cq,
         wc: *mut bindings::ib_wc,
     ) where
         T: Complete<E>,
     {
         // SAFETY: By the safety requirements of this function.
-        let (queue, completion) = unsafe {
-            let queue = QueuePair::<E>::of_completion(wc);
-            (queue, Completion::from_raw(cq, wc, &queue.registrations))
-        };
+        let completion = unsafe { Completion::from_raw(cq, wc, &queue.registrations) };
         T::complete(self, queue, &completion);
     }
 
@@ -220,10 +220,10 @@ unsafe extern "C" fn sent<T: Complete<E>, E: QpContext>(
     // completes later.
     unsafe {
         let queue = QueuePair::<E>::of_completion(wc);
-        let entry = (*wc).__bindgen_anon_1.wr_cqe.cast::<CqeNode>();
+        let slot = (*wc).__bindgen_anon_1.wr_cqe.cast::<Slot<T>>();
         // Returned first, as the handler may post again and need them.
-        queue.sq_credits.put((*entry).credits);
-        completed::<T, E>(cq, wc);
+        queue.sq_credits.put((*slot).entry.credits);
+        Operation::from_posted(NonNull::new_unchecked(slot)).complete::<E>(queue, cq, wc);
         queue.forget_sends(1);
     }
 }
@@ -242,8 +242,9 @@ unsafe extern "C" fn completed<T: Complete<E>, E: QpContext>(
     // Only `QueuePair<E>` posts operations with this function, so the queue pair's context is its
     // own.
     unsafe {
+        let queue = QueuePair::<E>::of_completion(wc);
         let slot = (*wc).__bindgen_anon_1.wr_cqe.cast::<Slot<T>>();
-        Operation::from_posted(NonNull::new_unchecked(slot)).complete::<E>(cq, wc);
+        Operation::from_posted(NonNull::new_unchecked(slot)).complete::<E>(queue, cq, wc);
     }
 }
 
