@@ -169,9 +169,6 @@ impl<'a> NsIdentifier<'a> {
 }
 
 /// Parses data that the controller may lack.
-fn optional<T: Default, E>(
-    data: Option<Buffer>,
-    parse: fn(&[u8]) -> Result<T, E>,
-) -> Result<T, E> {
+fn optional<T: Default, E>(data: Option<Buffer>, parse: fn(&[u8]) -> Result<T, E>) -> Result<T, E> {
     data.map_or_else(|| Ok(T::default()), |data| parse(data.bytes()))
 }

@@ -96,7 +96,7 @@ fn help_tells_the_limits_of_the_interface() {
         format!("1 to {NR_IO_QUEUES_MAX} [default: one for each online CPU]"),
         format!("1 to {RECONNECT_DELAY_MAX} [default: {RECONNECT_DELAY_DEFAULT}]"),
         format!("0 to {LOSS_TMO_MAX}; -1 for no limit [default: {CTRL_LOSS_TMO_DEFAULT}]"),
-        format!("0 to {LOSS_TMO_MAX}; -1: when reconnecting ends [default: -1]"),
+        format!("0 to {LOSS_TMO_MAX}; -1: when reconnecting ends. With 0, "),
     ] {
         assert!(help.contains(&text), "{text}\n{help}");
     }

@@ -135,7 +135,9 @@ fn attempts(controller: &Controller) -> Option<String> {
 fn held_writes(controller: &Controller) -> Option<String> {
     let (count, ms) = (controller.held_writes?, controller.held_writes_due?);
     let seconds = ms.div_ceil(1000);
-    Some(format!("{count}, for {seconds} s: the target may still execute them"))
+    Some(format!(
+        "{count}, for {seconds} s: the target may still execute them"
+    ))
 }
 
 fn disk(namespace: &Namespace) -> String {
