@@ -436,9 +436,9 @@ impl Controller {
         used.as_ref().is_some_and(|used| **used == *device)
     }
 
-    /// Prepares for the next connection, after the teardown of the last one or a failed attempt:
-    /// releases the device, and clears the error. May sleep.
-    fn reset_connection(&self) {
+    /// Releases the device and clears the error, after the teardown of a connection or a failed
+    /// attempt. May sleep.
+    fn release_connection(&self) {
         self.release_device();
         self.notifier.reset();
     }

@@ -59,10 +59,10 @@ pub(crate) struct Settings {
     pub(crate) connect_timeout: Msecs,
     /// Longest delay between reconnect attempts.
     pub(crate) reconnect_delay: u32,
-    /// When to give up reconnecting (`ctrl_loss_tmo`): 0 for no attempt.
-    pub(crate) give_up: Limit,
-    /// When to fail I/O instead of holding it (`fast_io_fail_tmo`).
-    pub(crate) fail_io: Limit,
+    /// When to give up reconnecting: 0 for no attempt.
+    pub(crate) ctrl_loss_tmo: Limit,
+    /// When to fail I/O instead of holding it.
+    pub(crate) fast_io_fail_tmo: Limit,
     /// How long writes that were in flight at a loss are held.
     pub(crate) quiesce: QuiesceTime,
 }
@@ -90,15 +90,15 @@ impl Settings {
     /// Whether writes that were in flight at a loss are held. To fail I/O at once gives that up, as
     /// the upper layer may send the write again on another path.
     pub(crate) fn holds_writes(&self) -> bool {
-        self.quiesce != QuiesceTime::NoHold && !matches!(self.fail_io, Limit::After(0))
+        self.quiesce != QuiesceTime::NoHold && !matches!(self.fast_io_fail_tmo, Limit::After(0))
     }
 
     /// Converts to the limits of the reconnect policy, in milliseconds.
     pub(crate) fn limits(&self) -> ReconnectLimits {
         ReconnectLimits {
             max_reconnect_delay_ms: self.reconnect_delay.saturating_mul(1000),
-            ctrl_loss_tmo_ms: self.give_up.ms(),
-            fast_io_fail_tmo_ms: self.fail_io.ms(),
+            ctrl_loss_tmo_ms: self.ctrl_loss_tmo.ms(),
+            fast_io_fail_tmo_ms: self.fast_io_fail_tmo.ms(),
         }
     }
 }

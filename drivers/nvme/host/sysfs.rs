@@ -67,10 +67,10 @@ impl Attributes for Controller {
             write!(f, "{}", controller.settings().reconnect_delay)
         }),
         Attribute::new(c"ctrl_loss_tmo", |controller, f| {
-            limit(controller.settings().give_up, f)
+            limit(controller.settings().ctrl_loss_tmo, f)
         }),
         Attribute::new(c"fast_io_fail_tmo", |controller, f| {
-            limit(controller.settings().fail_io, f)
+            limit(controller.settings().fast_io_fail_tmo, f)
         }),
         // Completed resets and reconnects.
         Attribute::new(c"reset_count", |controller, f| {

@@ -78,24 +78,24 @@ pub(super) struct Association {
     pub(super) events: bool,
     pub(super) capabilities: Capabilities,
     pub(super) configuration: Configuration,
-    /// After a lost connection: the history of losses, and the time of the reconnect.
-    pub(super) after_loss: Option<(FlapHistory, Instant<Monotonic>)>,
+    /// After a lost connection: the history of losses until then, and the time of the reconnect.
+    pub(super) flap: Option<(FlapHistory, Instant<Monotonic>)>,
 }
 
 impl Association {
-    /// Returns the history of losses to count from if the connection is lost now.
-    pub(super) fn earlier_losses(&self) -> FlapHistory {
-        let (earlier, since) = match self.after_loss {
-            Some(after_loss) => after_loss,
+    /// Returns the history of losses if the connection is lost now. It includes this loss.
+    pub(super) fn history_after_loss(&self) -> FlapHistory {
+        let (history, since) = match self.flap {
+            Some(flap) => flap,
             None => return FlapHistory::default(),
         };
-        earlier.record_loss(Msecs::from(since.elapsed()).get())
+        history.record_loss(Msecs::from(since.elapsed()).get())
     }
 
     /// Returns what happens to requests in flight if the connection is lost now: the loss counts as a
     /// retry if it is another one of an unstable connection.
     pub(super) fn inflight_policy(&self) -> InflightPolicy {
-        match &self.after_loss {
+        match &self.flap {
             Some((_, since)) if !FlapHistory::is_stable(Msecs::from(since.elapsed()).get()) => {
                 InflightPolicy::CountedRetry
             }
@@ -143,7 +143,7 @@ impl Association {
     /// before and after the change.
     pub(super) fn map_hctxs(&self) {
         let (now, then) = (self.tag_set.queues(), self.queues());
-        for (index, map_hctxs) in self.tag_set.data().iter().enumerate() {
+        for (index, hctx) in self.tag_set.data().iter().enumerate() {
             let index = u16::try_from(index).unwrap_or(u16::MAX);
             let kind = if now.is_polled(index.into()) && then.is_polled(index.into()) {
                 HctxType::Poll
@@ -152,7 +152,7 @@ impl Association {
             };
             let connection = self.io.get(usize::from(self.split.map_hctx(index, kind)));
             if let Some(connection) = connection {
-                map_hctxs.put(connection.queue_pair());
+                hctx.put(connection.queue_pair());
             }
         }
     }
@@ -162,13 +162,14 @@ impl Association {
         disk::hctx_counts(self.split)
     }
 
-    /// Tears down all queues. Requests in flight end as `fate` says, and so do later ones. Sleeps.
+    /// Tears down all queues. Requests in flight end as `inflight` says, and so do later ones.
+    /// Sleeps.
     ///
     /// The order is that of [`nvme_rdma_transport::queue`]: unpublish the queues, drain the queue
     /// pairs, end the requests, free everything.
-    pub(super) fn tear_down(self: KBox<Self>, controller: &Controller, fate: InflightPolicy) {
-        self.end_io(controller, fate);
-        match fate {
+    pub(super) fn tear_down(self: KBox<Self>, controller: &Controller, inflight: InflightPolicy) {
+        self.end_io(controller, inflight);
+        match inflight {
             InflightPolicy::Fail => controller.held_writes.fail(),
             _ => self.settle_held_writes(controller),
         }
@@ -188,21 +189,21 @@ impl Association {
         end_admin(&self.admin);
     }
 
-    fn end_io(&self, controller: &Controller, fate: InflightPolicy) {
-        controller.holds_io.set(fate != InflightPolicy::Fail);
-        for map_hctxs in self.tag_set.data() {
-            drop(map_hctxs.queue.take());
+    fn end_io(&self, controller: &Controller, inflight: InflightPolicy) {
+        controller.holds_io.set(inflight != InflightPolicy::Fail);
+        for hctx in self.tag_set.data() {
+            drop(hctx.queue.take());
         }
         for channel in controller.admin_channels() {
             channel.pause();
         }
         let settings = controller.settings();
-        let holds = fate != InflightPolicy::Fail && settings.holds_writes();
+        let holds = inflight != InflightPolicy::Fail && settings.holds_writes();
         let held = holds.then_some(&controller.held_writes);
         for connection in &self.io {
             let stats = connection.queue_pair().context().stats();
             Queue::end(connection, |payload| {
-                end_inflight(payload.into_request(), fate, stats, held);
+                end_inflight(payload.into_request(), inflight, stats, held);
             });
         }
         // Requests that wait for a retry delay are dispatched now, like the others.
@@ -217,7 +218,9 @@ impl Association {
             return;
         }
         if self.is_acknowledged(controller) {
-            controller.held_writes.set_due(Deadline::after(Msecs::new(0)));
+            controller
+                .held_writes
+                .set_due(Deadline::after(Msecs::new(0)));
             return controller.held_writes.release_if_due();
         }
         let limit = self.end_time(controller);

@@ -79,8 +79,8 @@ impl Discovery {
         let settings = Settings {
             connect_timeout,
             reconnect_delay: 1,
-            give_up: Limit::After(0),
-            fail_io: Limit::After(0),
+            ctrl_loss_tmo: Limit::After(0),
+            fast_io_fail_tmo: Limit::After(0),
             quiesce: QuiesceTime::NoHold,
         };
         let controller = Controller::new(services, id, CtrlName::Discovery(id), options, settings)?;

@@ -67,7 +67,7 @@ pub(super) struct Reconnect<'a> {
     controller: &'a Controller,
     /// The context of the first connection. All later ones must offer its queue parameters, because
     /// the disks and the tag set were made with them.
-    before: &'a ScanContext,
+    first: &'a ScanContext,
     status: ReconnectStatus,
 }
 
@@ -77,21 +77,21 @@ impl<'a> Reconnect<'a> {
     pub(super) fn after_loss(
         controller: &'a Controller,
         association: KBox<Association>,
-        before: &'a ScanContext,
+        first: &'a ScanContext,
         failure: CtrlError,
     ) -> Option<Reconnected> {
         controller.enter(CtrlState::Resetting, Some(&failure));
-        if matches!(controller.settings().give_up, Limit::After(0)) {
+        if matches!(controller.settings().ctrl_loss_tmo, Limit::After(0)) {
             association.tear_down(controller, InflightPolicy::Fail);
             controller.fail(&failure);
             return None;
         }
         controller.warn(format_args!("{}", failure.message()));
-        let earlier = association.earlier_losses();
+        let history = association.history_after_loss();
         let inflight = association.inflight_policy();
         association.tear_down(controller, inflight);
-        let again = Self::new(controller, before, earlier).run(failure);
-        Self::resume(controller, before, again)
+        let reconnected = Self::new(controller, first, history).run(failure);
+        Self::resume(controller, first, reconnected)
     }
 
     /// Resets a connected controller and reconnects: at once, and if that fails, as after a lost
@@ -100,47 +100,47 @@ impl<'a> Reconnect<'a> {
     pub(super) fn after_reset(
         controller: &'a Controller,
         association: KBox<Association>,
-        before: &'a ScanContext,
+        first: &'a ScanContext,
     ) -> Option<Reconnected> {
         controller.log(format_args!("resetting controller"));
         // `Controller::request_reset` sent the netlink event.
         controller.queue_uevent(CtrlState::Resetting);
         association.disable(controller);
-        controller.reset_connection();
+        controller.release_connection();
         controller.enter(CtrlState::Connecting, None);
         let deadline = Deadline::after(controller.settings().connect_timeout);
-        let again = match controller.is_deleting() {
+        let reconnected = match controller.is_deleting() {
             true => Err(CtrlError::cancelled(ErrorStage::Connect)),
-            false => Self::attempt(controller, before, deadline),
+            false => Self::attempt(controller, first, deadline),
         };
-        if again.is_ok() {
+        if reconnected.is_ok() {
             Self::count(controller, |status| &mut status.resets);
         }
-        let again = again.or_else(|failure| {
+        let reconnected = reconnected.or_else(|failure| {
             if controller.is_deleting() {
                 return Err(failure);
             }
             controller.warn(format_args!("reset failed: {}", failure.message()));
             controller.keep_error(&failure);
-            Self::new(controller, before, FlapHistory::default()).run(failure)
+            Self::new(controller, first, FlapHistory::default()).run(failure)
         });
-        Self::resume(controller, before, again)
+        Self::resume(controller, first, reconnected)
     }
 
     /// Sends held I/O on the new connection, or fails it.
     fn resume(
         controller: &Controller,
-        before: &ScanContext,
-        again: Result<Reconnected, CtrlError>,
+        first: &ScanContext,
+        reconnected: Result<Reconnected, CtrlError>,
     ) -> Option<Reconnected> {
-        match &again {
-            Ok(again) => again.association.publish(controller),
+        match &reconnected {
+            Ok(reconnected) => reconnected.association.publish(controller),
             Err(_) => controller.held_writes.fail(),
         }
-        set_io(controller, before, IoState::Failing);
+        set_io(controller, first, IoState::Failing);
         controller.status.update(|status| status.reconnect = None);
-        match again {
-            Ok(again) => return Some(again),
+        match reconnected {
+            Ok(reconnected) => return Some(reconnected),
             // Removal is no failure.
             Err(_) if controller.is_deleting() => controller.release_device(),
             Err(failure) => controller.fail(&failure),
@@ -152,17 +152,17 @@ impl<'a> Reconnect<'a> {
     #[inline(never)]
     fn attempt(
         controller: &Controller,
-        before: &ScanContext,
+        first: &ScanContext,
         deadline: Deadline,
     ) -> Result<Reconnected, CtrlError> {
-        let association = setup::reconnect(controller, before, deadline)?;
+        let association = setup::reconnect(controller, first, deadline)?;
         let admin = controller.admin(&association.admin, deadline);
         // Only mark disks here. Scan work applies the other changes later: they wait for I/O, which
         // is held now. A disk whose namespace cannot be identified fails the attempt: the
         // namespace may be another one by now, and I/O must not reach it before this is known.
         let context = &association.scan_context;
-        let changed = ChangedNamespaces::default();
-        let found = scan_work::scan(controller, &admin, context, changed).and_then(|found| {
+        let awaited = ChangedNamespaces::default();
+        let found = scan_work::scan(controller, &admin, context, awaited).and_then(|found| {
             found.mark_gone(&controller.namespaces, controller)?;
             Ok(found)
         });
@@ -187,10 +187,10 @@ impl<'a> Reconnect<'a> {
     ///
     /// Attempts and time of `history` count as well: they are those of an unstable connection (see
     /// [`FlapHistory`]). It includes the current loss.
-    fn new(controller: &'a Controller, before: &'a ScanContext, history: FlapHistory) -> Self {
+    fn new(controller: &'a Controller, first: &'a ScanContext, history: FlapHistory) -> Self {
         Self {
             controller,
-            before,
+            first,
             status: ReconnectStatus {
                 began: Instant::now(),
                 progress: ReconnectProgress::new(history),
@@ -207,7 +207,7 @@ impl<'a> Reconnect<'a> {
     fn run(mut self, mut last: CtrlError) -> Result<Reconnected, CtrlError> {
         let controller = self.controller;
         loop {
-            controller.reset_connection();
+            controller.release_connection();
             let Some(limit) = self.pause() else {
                 return Err(last);
             };
@@ -215,12 +215,12 @@ impl<'a> Reconnect<'a> {
             self.show(None);
             controller.enter(CtrlState::Connecting, None);
             let deadline = Deadline::after(controller.settings().connect_timeout).min(limit);
-            match Self::attempt(controller, self.before, deadline) {
-                Ok(mut again) => {
+            match Self::attempt(controller, self.first, deadline) {
+                Ok(mut reconnected) => {
                     let history = self.status.progress.connected(self.status.since_loss_ms());
-                    again.association.after_loss = Some((history, Instant::now()));
+                    reconnected.association.flap = Some((history, Instant::now()));
                     Self::count(controller, |status| &mut status.reconnects);
-                    return Ok(again);
+                    return Ok(reconnected);
                 }
                 Err(error) if controller.is_deleting() => return Err(error),
                 // Also if the target refuses permanently: while it starts, it may not have the
@@ -264,7 +264,7 @@ impl<'a> Reconnect<'a> {
                         .controller
                         .warn(format_args!("fast_io_fail_tmo expired: failing I/O")),
                 }
-                set_io(self.controller, self.before, io);
+                set_io(self.controller, self.first, io);
             }
             match step.action {
                 ReconnectAction::GiveUp => return None,
@@ -296,10 +296,10 @@ impl<'a> Reconnect<'a> {
 
 /// Holds requests from now on, or lets all held ones fail, or reach the queues that are published.
 /// Sleeps, but not for I/O.
-fn set_io(controller: &Controller, before: &ScanContext, io: IoState) {
+fn set_io(controller: &Controller, first: &ScanContext, io: IoState) {
     controller.holds_io.set(io == IoState::Held);
     if io == IoState::Failing {
-        let tag_set = &before.tag_set;
+        let tag_set = &first.tag_set;
         // Wait for calls of `queue_rq` that may be about to hold a request.
         tag_set.quiesce();
         tag_set.unquiesce();

@@ -102,15 +102,15 @@ impl WorkItem for Controller {
     }
 }
 
-/// Scans the namespaces through `admin`, and keeps the rejections. `changed` has the namespaces
-/// that the target reported as changed. Sleeps, but not for I/O.
+/// Scans all namespaces through `admin`, and keeps the rejections. `awaited` has the namespaces
+/// that the target reported as changed; it does not limit the scan. Sleeps, but not for I/O.
 pub(super) fn scan(
     controller: &Controller,
     admin: &Admin<'_>,
     context: &Arc<ScanContext>,
-    changed: ChangedNamespaces<'_>,
+    awaited: ChangedNamespaces<'_>,
 ) -> Result<ScanResult, CtrlError> {
-    let scan = namespace::scan(&controller.namespaces, admin, context, changed)?;
+    let scan = namespace::scan(&controller.namespaces, admin, context, awaited)?;
     controller.status.update(|status| {
         let warn = |message: fmt::Arguments<'_>| controller.warn(message);
         scan.rejections.log_new(&status.rejections, warn);
@@ -204,11 +204,11 @@ fn find(
     let list = admin.take_changed_namespaces()?;
     // Ignore the list in a scan that nobody requested. Otherwise a target that keeps listing a
     // namespace without having it would be scanned endlessly.
-    let changed = match &list {
+    let awaited = match &list {
         Some(page) if begun.is_due() => ChangedNamespaces::new(page.bytes()),
         _ => ChangedNamespaces::default(),
     };
-    scan(controller, &admin, context, changed)
+    scan(controller, &admin, context, awaited)
 }
 
 /// Sets the disks' hardware queues to `wanted`, those of the connection. Requests on hardware

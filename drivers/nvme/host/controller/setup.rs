@@ -296,7 +296,7 @@ impl<'a> Setup<'a> {
             events,
             capabilities,
             configuration,
-            after_loss: None,
+            flap: None,
         };
         KBox::new(association, GFP_KERNEL).map_err(fail)
     }

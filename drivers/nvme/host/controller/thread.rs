@@ -8,7 +8,10 @@ use super::{
         Association, //
         InflightPolicy,
     },
-    reconnect::Reconnect,
+    reconnect::{
+        Reconnect,
+        Reconnected, //
+    },
     scan_lock::ScanGuard,
     scan_lock::ScanWork,
     scan_work,
@@ -146,10 +149,10 @@ impl CtrlThread {
     /// Adds the controller to sysfs, and its first disks by scan work.
     fn make_disks(&self, association: &Association, guard: ScanGuard<'_>) -> Result<(), CtrlError> {
         self.ctrl.add_device()?;
-        let (context, changed) = (&association.scan_context, ChangedNamespaces::default());
+        let (context, awaited) = (&association.scan_context, ChangedNamespaces::default());
         let (queues, deadline) = (association.keep_alive_queues(), context.deadline);
         let admin = self.ctrl.admin(&association.admin, deadline);
-        let found = scan_work::scan(&self.ctrl, &admin, context, changed)?;
+        let found = scan_work::scan(&self.ctrl, &admin, context, awaited)?;
         self.start_scan_work(guard, ScanWork::Follow(found));
         serve::serve(&self.ctrl, queues, deadline, || {
             let stage = ErrorStage::Namespaces;
@@ -205,13 +208,16 @@ impl CtrlThread {
             let subsystem = self.ctrl.options.subsystem();
             self.ctrl.log(format_args!("connected to {subsystem}"));
             aer.begin(association.events);
-            let again = match self.serve_disks(&association, &mut found, &mut aer) {
+            let reconnected = match self.serve_disks(&association, &mut found, &mut aer) {
                 Ok(LiveExit::Removal(guard)) => return self.remove_live(association, guard),
                 Ok(LiveExit::Reset) => Reconnect::after_reset(&self.ctrl, association, &first),
                 Err(error) => Reconnect::after_loss(&self.ctrl, association, &first, error),
             };
-            match again {
-                Some(again) => (association, found) = (again.association, Some(again.found)),
+            match reconnected {
+                Some(Reconnected {
+                    association: next,
+                    found: result,
+                }) => (association, found) = (next, Some(result)),
                 None => break,
             }
         }

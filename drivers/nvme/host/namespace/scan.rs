@@ -109,8 +109,8 @@ impl ScanView for ScanResult {
         }
         let mut usable = self.usable.iter();
         match usable.find(|scanned| scanned.wwid.nsid == nsid) {
-            Some(scanned) => NsState::Active(scanned.attributes()),
-            None => NsState::Inactive,
+            Some(scanned) => NsState::Usable(scanned.attributes()),
+            None => NsState::Unusable,
         }
     }
 }
@@ -124,14 +124,14 @@ pub(crate) struct Scan {
 /// Scans the active namespaces of a controller: the first [`MAX_NAMESPACES`], and beyond these the
 /// ones that have a disk. Sleeps, but not for I/O.
 ///
-/// If a namespace in `changed` is not listed as active, the rejections are transient, because a
-/// later scan may find the namespace: the Linux target sends the event just before it lists the
-/// namespace.
+/// `awaited` has namespaces that the target reported as changed; it does not limit the scan. If one
+/// of them is not listed as active, the rejections are transient, because a later scan may find it:
+/// the Linux target sends the event just before it lists the namespace.
 pub(crate) fn scan(
     set: &NamespaceSet,
     admin: &Admin<'_>,
     context: &Arc<ScanContext>,
-    changed: ChangedNamespaces<'_>,
+    awaited: ChangedNamespaces<'_>,
 ) -> Result<Scan, CtrlError> {
     let seq = set.with(|table| table.begin_scan());
     let mut scanner = Scanner {
@@ -139,7 +139,7 @@ pub(crate) fn scan(
         admin,
         identifier: NsIdentifier::new(admin, context)?,
         walk: NsidWalk::new(MAX_NAMESPACES),
-        awaited: collect(changed)?,
+        awaited: collect(awaited)?,
         result: ScanResult {
             seq,
             usable: KVec::new(),
@@ -160,9 +160,9 @@ pub(crate) fn scan(
     })
 }
 
-fn collect(changed: ChangedNamespaces<'_>) -> Result<KVec<u32>, CtrlError> {
+fn collect(awaited: ChangedNamespaces<'_>) -> Result<KVec<u32>, CtrlError> {
     let mut nsids = KVec::new();
-    for nsid in changed.iter() {
+    for nsid in awaited.iter() {
         push(&mut nsids, nsid)?;
     }
     Ok(nsids)
@@ -212,7 +212,7 @@ impl Scanner<'_> {
         let set = self.set;
         let next = |after| set.with(|table| table.next_after(after));
         while let Some(nsid) = next(self.walk.last()) {
-            self.walk.with_disk(nsid);
+            self.walk.record_disk(nsid);
             self.scan_one(nsid)?;
         }
         Ok(())
@@ -235,7 +235,8 @@ impl Scanner<'_> {
                 return Ok(());
             }
             Ok(IdentifiedNs::Malformed(error)) => {
-                self.rejections.add(nsid, format_args!("{}", error.message()));
+                self.rejections
+                    .add(nsid, format_args!("{}", error.message()));
                 return Ok(());
             }
             Err(error) => error,
@@ -246,8 +247,8 @@ impl Scanner<'_> {
                 let error = error.of_namespace(nsid);
                 return push(&mut self.result.unknown, UnknownNs { nsid, error });
             }
-            IdentifyFailure::RejectForNow => self.rejections.set_transient(),
-            IdentifyFailure::Reject => {}
+            IdentifyFailure::SkipAndRescan => self.rejections.set_transient(),
+            IdentifyFailure::RemoveDisk => {}
         }
         self.rejections
             .add(nsid, format_args!("{}", error.message()));

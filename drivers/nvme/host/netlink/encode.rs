@@ -64,7 +64,7 @@ pub(super) fn controller(message: &mut Message<'_>, ctrl: &CtrlView<'_>) -> Resu
     }
     ctrl.status.with(|status| {
         if let Some(reconnect) = &status.reconnect {
-            self::reconnect(message, reconnect, ctrl.settings.give_up)?;
+            self::reconnect(message, reconnect, ctrl.settings.ctrl_loss_tmo)?;
         }
         self::status(message, status, ctrl.namespaces)
     })
@@ -86,8 +86,8 @@ fn options(message: &mut Message<'_>, options: &Options) -> Result {
 fn settings(message: &mut Message<'_>, settings: &Settings) -> Result {
     message.put_u32(ctrl::CONNECT_TIMEOUT, settings.connect_timeout.get())?;
     message.put_u32(ctrl::RECONNECT_DELAY, settings.reconnect_delay)?;
-    message.put_u32(ctrl::CTRL_LOSS_TMO, seconds(settings.give_up))?;
-    message.put_u32(ctrl::FAST_IO_FAIL_TMO, seconds(settings.fail_io))?;
+    message.put_u32(ctrl::CTRL_LOSS_TMO, seconds(settings.ctrl_loss_tmo))?;
+    message.put_u32(ctrl::FAST_IO_FAIL_TMO, seconds(settings.fast_io_fail_tmo))?;
     message.put_u32(
         ctrl::CQT,
         match settings.quiesce {
@@ -105,12 +105,16 @@ fn seconds(limit: Limit) -> u32 {
     }
 }
 
-fn reconnect(message: &mut Message<'_>, reconnect: &ReconnectStatus, give_up: Limit) -> Result {
+fn reconnect(
+    message: &mut Message<'_>,
+    reconnect: &ReconnectStatus,
+    ctrl_loss_tmo: Limit,
+) -> Result {
     message.put_u32(ctrl::ATTEMPTS, reconnect.attempts())?;
     optional(reconnect.next, |time| {
         message.put_u32(ctrl::NEXT_ATTEMPT, time.left().get())
     })?;
-    match give_up {
+    match ctrl_loss_tmo {
         Limit::After(seconds) => {
             let limit = seconds.saturating_mul(1000);
             message.put_u32(ctrl::GIVE_UP, limit.saturating_sub(reconnect.outage_ms()))

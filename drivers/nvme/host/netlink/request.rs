@@ -63,8 +63,8 @@ use rrdma::{
 const DEFAULTS: Settings = Settings {
     connect_timeout: Msecs::new(uapi::CONNECT_TIMEOUT_DEFAULT),
     reconnect_delay: uapi::RECONNECT_DELAY_DEFAULT,
-    give_up: Limit::After(uapi::CTRL_LOSS_TMO_DEFAULT),
-    fail_io: Limit::Never,
+    ctrl_loss_tmo: Limit::After(uapi::CTRL_LOSS_TMO_DEFAULT),
+    fast_io_fail_tmo: Limit::Never,
     quiesce: QuiesceTime::Reported,
 };
 
@@ -436,8 +436,8 @@ fn settings(request: &Request<'_>, rest: Settings) -> Result<Settings> {
     Ok(Settings {
         connect_timeout: timeout.map_or(rest.connect_timeout, Msecs::new),
         reconnect_delay: delay.unwrap_or(rest.reconnect_delay),
-        give_up: limit(request, ctrl::CTRL_LOSS_TMO, rest.give_up)?,
-        fail_io: limit(request, ctrl::FAST_IO_FAIL_TMO, rest.fail_io)?,
+        ctrl_loss_tmo: limit(request, ctrl::CTRL_LOSS_TMO, rest.ctrl_loss_tmo)?,
+        fast_io_fail_tmo: limit(request, ctrl::FAST_IO_FAIL_TMO, rest.fast_io_fail_tmo)?,
         quiesce: match request.u32(ctrl::CQT).map(NonZeroU32::new) {
             None => rest.quiesce,
             Some(None) => QuiesceTime::NoHold,

@@ -10,11 +10,10 @@ use crate::{
 /// State of an NSID, as a scan found it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NsState<'a, F> {
-    /// A namespace that is usable as a disk. Other namespaces that NVMe calls active are
-    /// `Inactive` here.
-    Active(NsAttributes<'a>),
-    /// No namespace, or one that cannot be a disk.
-    Inactive,
+    /// A namespace that is usable as a disk.
+    Usable(NsAttributes<'a>),
+    /// No active namespace, or one that cannot be a disk.
+    Unusable,
     /// A namespace that has a disk, and whose Identify failed for now, with this error.
     Unknown(&'a F),
 }
@@ -38,10 +37,10 @@ pub enum IdentifyFailure {
     /// reconnect fails.
     KeepDisk,
     /// The namespace has no disk and gets none. The host scans again soon, without an event.
-    RejectForNow,
+    SkipAndRescan,
     /// The namespace gets no disk, and an existing one is removed. Only an event, a request or a
     /// reconnect leads to another scan.
-    Reject,
+    RemoveDisk,
 }
 
 impl IdentifyFailure {
@@ -50,15 +49,16 @@ impl IdentifyFailure {
     pub fn of(status: Option<Status>, has_disk: bool) -> Self {
         match status {
             None => Self::FailScan,
-            Some(status) if status.do_not_retry() => Self::Reject,
+            Some(status) if status.do_not_retry() => Self::RemoveDisk,
             Some(_) if has_disk => Self::KeepDisk,
-            Some(_) => Self::RejectForNow,
+            Some(_) => Self::SkipAndRescan,
         }
     }
 }
 
-/// Selects the namespaces that a scan identifies, by rising NSID: at first the listed ones. After
-/// `limit` of them it leaves the list, and takes the higher NSIDs that have a disk, listed or not.
+/// Limits how many listed namespaces a scan identifies, and keeps the last NSID. The scan passes
+/// listed NSIDs in rising order. Beyond the limit, it passes the higher NSIDs that have a disk,
+/// listed or not.
 ///
 /// A target that lists very many new namespaces thus does not prevent the revalidation of disks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -103,8 +103,8 @@ impl NsidWalk {
         }
     }
 
-    /// Continues with `nsid`, the next namespace beyond the limit that has a disk.
-    pub fn with_disk(&mut self, nsid: u32) {
+    /// Records that the scan identifies `nsid`, the next namespace beyond the limit with a disk.
+    pub fn record_disk(&mut self, nsid: u32) {
         self.last = nsid;
     }
 }
@@ -123,9 +123,9 @@ mod tests {
         assert_eq!(of(None, true), IdentifyFailure::FailScan);
         assert_eq!(of(None, false), IdentifyFailure::FailScan);
         assert_eq!(of(Some(transient), true), IdentifyFailure::KeepDisk);
-        assert_eq!(of(Some(transient), false), IdentifyFailure::RejectForNow);
-        assert_eq!(of(Some(last), true), IdentifyFailure::Reject);
-        assert_eq!(of(Some(last), false), IdentifyFailure::Reject);
+        assert_eq!(of(Some(transient), false), IdentifyFailure::SkipAndRescan);
+        assert_eq!(of(Some(last), true), IdentifyFailure::RemoveDisk);
+        assert_eq!(of(Some(last), false), IdentifyFailure::RemoveDisk);
     }
 
     #[test]
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(walk.listed(7), NextNsid::Identify);
         assert_eq!(walk.listed(8), NextNsid::LimitReached);
         assert_eq!(walk.last(), 7);
-        walk.with_disk(u32::MAX);
+        walk.record_disk(u32::MAX);
         assert_eq!(walk.last(), u32::MAX);
     }
 

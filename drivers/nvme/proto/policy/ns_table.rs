@@ -270,8 +270,8 @@ fn mark<'s, E: NsEntry, V: ScanView>(
     let nsid = entry.nsid();
     let now = match scan.state(nsid) {
         NsState::Unknown(failure) => return Some(failure),
-        NsState::Active(now) => Some(now),
-        NsState::Inactive => None,
+        NsState::Usable(now) => Some(now),
+        NsState::Unusable => None,
     };
     if let Revalidation::Remove(reason) = Revalidation::of(entry.attributes(), now) {
         if !entry.is_gone() {

@@ -87,7 +87,7 @@ fn follow(discovery: &Discovery, longest: Msecs) -> CtrlError {
             Ok(queue) => follow_on(discovery, queue, &mut aer, limit),
             Err(failure) => failure,
         };
-        controller.reset_connection();
+        controller.release_connection();
         if failure.is_final() || controller.is_deleting() {
             return failure;
         }

@@ -79,7 +79,7 @@ impl ScanView for Scan {
             return NsState::Unknown(failure);
         }
         let found = self.0.iter().find(|disk| disk.nsid() == nsid);
-        found.map_or(NsState::Inactive, |disk| NsState::Active(disk.attributes()))
+        found.map_or(NsState::Unusable, |disk| NsState::Usable(disk.attributes()))
     }
 }
 
