@@ -113,8 +113,8 @@ fn expose(far: &PortGid<'_>, end: &ConnectedQp) -> Result<(Operation<Work>, Remo
     let mut work = Work::new(far.device(), WORD, Direction::Both)?;
     let mut region = Region::new(far.pd.clone(), 1).step("region")?;
     let word = Buffer::new(WORD, GFP_KERNEL).step("counter")?;
-    region.attach(word, Direction::Both).step("counter")?;
-    let key = region.bind_for_atomics().step("counter")?;
+    region.dma_map(word, Direction::Both).step("counter")?;
+    let key = region.map_sg_for_atomics().step("counter")?;
     work.region = Some(region);
     Ok((end.register(work)?, key))
 }

@@ -134,18 +134,18 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, StepError> {
     )))
 }
 
-/// Checks that a key that was never registered is used again by the next `bind`. There are few
+/// Checks that a key that was never registered is used again by the next `map_sg`. There are few
 /// keys, so only registered ones may be used up.
 fn bound_only(memory: &mut Operation<Work>, mut data: Buffer) -> Result<Buffer, StepError> {
     let region = memory.region.as_mut().ok_or(EINVAL).step("region")?;
-    let mut bind = |data| -> Result<(Buffer, u32), StepError> {
-        region.attach(data, Direction::FromDevice).step("region")?;
-        let key = region.bind().step("region")?.rkey;
+    let mut map_sg = |data| -> Result<(Buffer, u32), StepError> {
+        region.dma_map(data, Direction::FromDevice).step("region")?;
+        let key = region.map_sg().step("region")?.rkey;
         Ok((region.release().ok_or(EBUSY).step("data")?, key))
     };
     let (first, second);
-    (data, first) = bind(data)?;
-    (data, second) = bind(data)?;
+    (data, first) = map_sg(data)?;
+    (data, second) = map_sg(data)?;
     match first == second {
         true => Ok(data),
         false => Err(StepError::new("key", fmt!("{first:#x} was skipped"))),

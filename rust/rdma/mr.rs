@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Memory regions: data that a peer can access with a key.
+//! Memory regions: data that is mapped for the device, and that a peer can access with a key while
+//! the region is registered.
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `struct ib_mr`
 //!
-//! A [`Region`] takes the data that it exposes. It returns the data only while no peer can access
-//! it: before the region is registered, after its key was invalidated by the peer or locally, or
-//! after the region is deregistered.
+//! A [`Region`] takes the data. It returns the data only while no peer can access it: before the
+//! region is registered, after its key was invalidated by the peer or locally, or after the region
+//! is deregistered.
 //!
 //! The methods of each state, and the state that follows. `dereg` ends a region in any state.
 //!
 //! | State                          | Method                     | Next state                    |
 //! |--------------------------------|----------------------------|-------------------------------|
-//! | `Closed`, no data              | `attach`                   | `Closed`, data                |
-//! | `Closed`, data                 | `bind`                     | `Bound`                       |
-//! |                                | `release`                  | `Closed`, no data             |
-//! | `Bound`                        | `Chain::register`          | `Valid`                       |
-//! |                                | `release`                  | `Closed`, no data             |
-//! | `Valid`: key valid at device   | (posting `register` fails) | `Bound`                       |
-//! |                                | `invalidated_by` (peer)    | `Closed`, data, new key       |
+//! | `Invalid`, no data             | `dma_map`                  | `Invalid`, data               |
+//! | `Invalid`, data                | `map_sg`                   | `Mapped`                      |
+//! |                                | `release`                  | `Invalid`, no data            |
+//! | `Mapped`                       | `Chain::register`          | `Valid`                       |
+//! |                                | `release`                  | `Invalid`, no data            |
+//! | `Valid`: key valid at device   | (posting `register` fails) | `Mapped`                      |
+//! |                                | `invalidated_by` (peer)    | `Invalid`, data, new key      |
 //! |                                | `Chain::invalidate`        | `Invalidating`                |
 //! | `Invalidating`                 | (posting it fails)         | `Valid`                       |
-//! |                                | `invalidated` (completion) | `Closed`, data, new key       |
+//! |                                | `invalidated` (completion) | `Invalid`, data, new key      |
 //!
 //! A region is used many times, with a new key for each registration. A [`Pool`] has regions that
 //! the operations of a queue pair share.
@@ -30,14 +31,14 @@
 //! order of completions on a queue pair distinguishes a late invalidation of the old registration
 //! from one of the new registration.
 //!
-//! Attaches data, exposes it by a key, and releases it when no peer can access it:
+//! Maps data, exposes it by a key, and releases it when no peer can access it:
 //!
 //! ```ignore
 //! // samples/key_ping/client.rs
 //! let mut region = self.regions.take().ok_or_else(none)?;
-//! region.attach(data, direction).step(step)?;
+//! region.dma_map(data, direction).step(step)?;
 //! // The server gets the key, but not the kernel address of the data.
-//! let key = region.bind_zero_based().step(step)?;
+//! let key = region.map_sg_zero_based().step(step)?;
 //! // ...
 //! let AdvertisedRegion { mut region, .. } = advertised.into_inner();
 //! region.release().ok_or_else(reached)
@@ -126,9 +127,9 @@ impl RemoteKey {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     /// No peer can access the memory. The key was not used since it was advanced.
-    Closed,
+    Invalid,
     /// The region is mapped with its new key. The registration was not posted.
-    Bound,
+    Mapped,
     /// The registration was posted: the peer may access the memory.
     Valid,
     /// An invalidation was posted. It completes with this entry, on the queue pair with this serial
@@ -139,14 +140,14 @@ pub(crate) enum State {
     },
 }
 
-/// A fast-registration memory region and the data that it exposes.
+/// A fast-registration memory region and its data.
 ///
 /// # Invariants
 ///
 /// - `mr` is a region of `pd`, owned by this object, unless it was deregistered.
-/// - While the state is not `Closed`, the memory that `mr` describes is mapped by `map` and owned
+/// - While the state is not `Invalid`, the memory that `mr` describes is mapped by `map` and owned
 ///   by `data`.
-/// - While the state is `Closed` or `Bound`, the device never had the present key of `mr`, or had
+/// - While the state is `Invalid` or `Mapped`, the device never had the present key of `mr`, or had
 ///   it before 255 registrations with other keys, and each of those was invalidated. So no peer can
 ///   invalidate the key before the next registration.
 pub struct Region<D: Scatter> {
@@ -154,7 +155,7 @@ pub struct Region<D: Scatter> {
     state: Cell<State>,
     /// Number of the latest registration.
     registered: Cell<RegSeq>,
-    /// Access flags of the peer and the device, set by `bind`.
+    /// Access flags of the peer and the device, set by `map_sg`.
     access: bindings::ib_access_flags,
     map: ScatterMap,
     data: Option<D>,
@@ -211,7 +212,7 @@ impl<D: Scatter> Region<D> {
         // INVARIANT: `mr` was allocated above with `pd`. It exposes nothing, and its key is new.
         Ok(Self {
             mr: Some(mr),
-            state: Cell::new(State::Closed),
+            state: Cell::new(State::Invalid),
             registered: Cell::new(RegSeq::NEVER),
             access: 0,
             map,
@@ -220,7 +221,7 @@ impl<D: Scatter> Region<D> {
         })
     }
 
-    /// Takes `data` and maps it for the device. Any context.
+    /// Takes `data` and maps it for the device (`ib_dma_map_sg`). No peer gets access. Any context.
     ///
     /// # Errors
     ///
@@ -231,7 +232,7 @@ impl<D: Scatter> Region<D> {
     /// - `EIO`: the data cannot be mapped.
     /// - `ENOMEM`.
     #[inline(always)]
-    pub fn attach(&mut self, mut data: D, direction: Direction) -> Result<(), (Error, D)> {
+    pub fn dma_map(&mut self, mut data: D, direction: Direction) -> Result<(), (Error, D)> {
         if self.data.is_some() {
             return Err((EBUSY, data));
         }
@@ -255,7 +256,7 @@ impl<D: Scatter> Region<D> {
     }
 
     /// Maps the region to its data with a new key (`ib_map_mr_sg`). Follow with
-    /// [`Chain::register`](super::wr::Chain::register). Or release the data; then the next `bind`
+    /// [`Chain::register`](super::wr::Chain::register). Or release the data; then the next `map_sg`
     /// uses the same key, which is still new. Any context.
     ///
     /// The direction of the data decides what the peer may do: read what the device may read, and
@@ -267,8 +268,8 @@ impl<D: Scatter> Region<D> {
     ///   pages.
     /// - `EBUSY`: the region is registered.
     #[inline(always)]
-    pub fn bind(&mut self) -> Result<RemoteKey> {
-        let mr = self.map_sg()?;
+    pub fn map_sg(&mut self) -> Result<RemoteKey> {
+        let mr = self.map_pages()?;
         let direction = self.map.direction();
         let mut access = 0;
         if direction.is_to_device() {
@@ -282,7 +283,7 @@ impl<D: Scatter> Region<D> {
         self.set_access(mr, access)
     }
 
-    /// Maps the region as [`Region::bind`] does, with addresses that start at 0
+    /// Maps the region as [`Region::map_sg`] does, with addresses that start at 0
     /// (`ib_map_mr_sg_zbva`).
     ///
     /// So the peer does not learn the address of the data. On a soft device, that is a kernel
@@ -290,16 +291,16 @@ impl<D: Scatter> Region<D> {
     ///
     /// # Errors
     ///
-    /// Those of [`Region::bind`]. Also `EINVAL` if the data does not start at a page boundary, as
+    /// Those of [`Region::map_sg`]. Also `EINVAL` if the data does not start at a page boundary, as
     /// devices compute the offset in the first page from the address.
-    pub fn bind_zero_based(&mut self) -> Result<RemoteKey> {
+    pub fn map_sg_zero_based(&mut self) -> Result<RemoteKey> {
         // SAFETY: The table has at least one entry. `dma_address` is used only if the entry is
         // mapped.
         let first = unsafe { (*self.map.sgl()).dma_address };
         if self.map.mapped() == 0 || first % u64::from(PAGE_SIZE) != 0 {
             return Err(EINVAL);
         }
-        let key = self.bind()?;
+        let key = self.map_sg()?;
         if let Some(mr) = self.mr {
             // SAFETY: `mr` is owned by the type invariant, and not registered.
             unsafe { (*mr.as_ptr()).iova = 0 };
@@ -307,18 +308,18 @@ impl<D: Scatter> Region<D> {
         Ok(RemoteKey { address: 0, ..key })
     }
 
-    /// Maps the region as [`Region::bind`] does, for atomic operations of the peer on words of 8
+    /// Maps the region as [`Region::map_sg`] does, for atomic operations of the peer on words of 8
     /// bytes. Other access is not allowed.
     ///
     /// # Errors
     ///
-    /// Those of [`Region::bind`]. Also `EINVAL` if the data was not attached with
+    /// Those of [`Region::map_sg`]. Also `EINVAL` if the data was not mapped with
     /// [`Direction::Both`].
-    pub fn bind_for_atomics(&mut self) -> Result<RemoteKey> {
+    pub fn map_sg_for_atomics(&mut self) -> Result<RemoteKey> {
         if self.map.direction() != Direction::Both {
             return Err(EINVAL);
         }
-        let mr = self.map_sg()?;
+        let mr = self.map_pages()?;
         let access = bindings::ib_access_flags_IB_ACCESS_REMOTE_ATOMIC
             | bindings::ib_access_flags_IB_ACCESS_LOCAL_WRITE;
         self.set_access(mr, access)
@@ -326,9 +327,9 @@ impl<D: Scatter> Region<D> {
 
     /// Maps the region to its data (`ib_map_mr_sg`).
     #[inline(always)]
-    fn map_sg(&mut self) -> Result<NonNull<bindings::ib_mr>> {
+    fn map_pages(&mut self) -> Result<NonNull<bindings::ib_mr>> {
         let mr = self.mr.ok_or(EINVAL)?;
-        if self.state.get() != State::Closed {
+        if self.state.get() != State::Invalid {
             return Err(EBUSY);
         }
         let count: i32 = self.map.mapped().try_into()?;
@@ -336,11 +337,11 @@ impl<D: Scatter> Region<D> {
             return Err(EINVAL);
         }
         // SAFETY: `mr` is owned by the type invariant, and the table has `count` mapped entries.
-        let laid = unsafe {
+        let mapped = unsafe {
             let sgl = self.map.sgl();
             bindings::ib_map_mr_sg(mr.as_ptr(), sgl, count, ptr::null_mut(), PAGE_SIZE)
         };
-        match laid {
+        match mapped {
             n if n == count => Ok(mr),
             n if n < 0 => Err(Error::from_errno(n)),
             _ => Err(EINVAL),
@@ -363,15 +364,15 @@ impl<D: Scatter> Region<D> {
             rkey,
         };
         self.access = access;
-        self.state.set(State::Bound);
+        self.state.set(State::Mapped);
         Ok(key)
     }
 
     /// Returns whether a peer may access the data: in `Valid`, and in `Invalidating` until the
     /// invalidation has completed.
     #[inline]
-    pub fn is_valid(&self) -> bool {
-        !matches!(self.state.get(), State::Closed | State::Bound)
+    pub fn peer_may_access(&self) -> bool {
+        !matches!(self.state.get(), State::Invalid | State::Mapped)
     }
 
     /// Marks the region as invalidated by the peer. Returns `false`, and changes nothing, unless
@@ -387,7 +388,7 @@ impl<D: Scatter> Region<D> {
             && Some(invalidation.rkey()) == self.rkey()
             && invalidation.can_be_of(self.registered.get());
         if invalidated {
-            self.close();
+            self.set_invalid();
         }
         invalidated
     }
@@ -404,14 +405,14 @@ impl<D: Scatter> Region<D> {
         // successfully.
         let invalidated = completion.is_of(cqe, queue) && completion.result().is_ok();
         if invalidated {
-            self.close();
+            self.set_invalid();
         }
         invalidated
     }
 
-    /// Enters `Closed` after the key was invalidated, and advances the key.
+    /// Enters `Invalid` after the key was invalidated, and advances the key.
     #[inline]
-    fn close(&mut self) {
+    fn set_invalid(&mut self) {
         if let Some(mr) = self.mr {
             // SAFETY: `mr` is owned by the type invariant. It is no longer registered, so its key
             // may change.
@@ -419,17 +420,17 @@ impl<D: Scatter> Region<D> {
         }
         // INVARIANT: The old key was invalidated. The new one is the next of 256 keys. The device
         // never had it, or all others were registered and invalidated since.
-        self.state.set(State::Closed);
+        self.state.set(State::Invalid);
     }
 
     /// Unmaps the data and returns it. Returns `None` if there is no data, or if the peer may still
     /// access it. Any context.
     #[inline(always)]
     pub fn release(&mut self) -> Option<D> {
-        if self.is_valid() || self.data.is_none() {
+        if self.peer_may_access() || self.data.is_none() {
             return None;
         }
-        self.state.set(State::Closed);
+        self.state.set(State::Invalid);
         self.map.unmap();
         self.data.take()
     }
@@ -450,7 +451,7 @@ impl<D: Scatter> Region<D> {
                 unsafe { bindings::ib_dereg_mr(mr.as_ptr()) }
             });
         }
-        self.state.set(State::Closed);
+        self.state.set(State::Invalid);
     }
 
     fn rkey(&self) -> Option<u32> {

@@ -154,9 +154,9 @@ impl Client<'_> {
         let queue = self.connection.queue();
         let none = || StepError::new(step, fmt!("no region left"));
         let mut region = self.regions.take().ok_or_else(none)?;
-        region.attach(data, direction).step(step)?;
+        region.dma_map(data, direction).step(step)?;
         // The server gets the key, but not the kernel address of the data.
-        let key = region.bind_zero_based().step(step)?;
+        let key = region.map_sg_zero_based().step(step)?;
         let mut message = connection::message(queue.device(), Direction::ToDevice)?;
         for (to, from) in message.write().iter_mut().zip(Advert::from(key).encode()) {
             *to = from;

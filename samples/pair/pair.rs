@@ -330,8 +330,8 @@ impl ConnectedQp {
         direction: Direction,
     ) -> Result<(Operation<Work>, RemoteKey), StepError> {
         let region = memory.region.as_mut().ok_or(EINVAL).step("region")?;
-        region.attach(data, direction).step("region")?;
-        let key = region.bind().step("region")?;
+        region.dma_map(data, direction).step("region")?;
+        let key = region.map_sg().step("region")?;
         Ok((self.register(memory)?, key))
     }
 

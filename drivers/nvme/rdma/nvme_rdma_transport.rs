@@ -62,7 +62,7 @@
 //! ```ignore
 //! // drivers/nvme/host/controller/association.rs
 //! Queue::end(connection, |payload| {
-//!     fate.apply(payload.into_request(), stats)
+//!     end_inflight(payload.into_request(), inflight, stats, held);
 //! });
 //! ```
 

@@ -63,7 +63,7 @@ use send_batch::SendBatch;
 use slot::{
     Loaded,
     Slot,
-    SlotTable, //
+    SlotLookup, //
 };
 use slot_state::Unsent;
 use sync_command::{
@@ -130,7 +130,7 @@ pub struct Submission<P> {
     pub tag: u32,
     /// The command. The queue sets its identifier and SGL.
     pub command: Command,
-    /// Data of the request.
+    /// The request, with its data if it has any.
     pub payload: P,
     /// Direction of the data.
     pub direction: Direction,
@@ -308,7 +308,7 @@ impl<U: Ulp> Queue<U> {
         } else {
             this.batch.add(queue, capsule, data_mode, doorbell)
         };
-        posted.or_else(|unposted| reject::<U>(slot.unposted(queue, unposted)))
+        posted.or_else(|unposted| reject::<U>(slot.undo(queue, unposted)))
     }
 
     /// Sends the batch that waits, and rejects requests that cannot be sent. Any context.
@@ -566,7 +566,7 @@ impl<U: Ulp> CommandKind for Requests<U> {
     }
 }
 
-impl<U: Ulp> SlotTable for Requests<U> {
+impl<U: Ulp> SlotLookup for Requests<U> {
     #[inline]
     fn slot(queue: &Queue<U>, tag: u16) -> Option<&Slot<Self>> {
         queue.requests.get(usize::from(tag))
@@ -592,7 +592,7 @@ impl<U: Ulp> CommandKind for Commands<U> {
     }
 }
 
-impl<U: Ulp> SlotTable for Commands<U> {
+impl<U: Ulp> SlotLookup for Commands<U> {
     fn slot(queue: &Queue<U>, tag: u16) -> Option<&Slot<Self>> {
         queue.tag_kind(tag).map(TagKind::slot)
     }

@@ -29,7 +29,7 @@ use rrdma::{
 ///
 /// Methods on the I/O path are generic or small, and are inlined into the queue's code.
 pub trait Ulp: Sized + Send + Sync + 'static {
-    /// Data of a request.
+    /// A request, with its data if it has any.
     ///
     /// A queue owns the payload from [`Queue::submit`](super::queue::Queue::submit) until the
     /// target can no longer access it. Then it returns the payload exactly once: to

@@ -131,7 +131,7 @@ impl<D: Scatter> DerefMut for MrGuard<D> {
 
 impl<D: Scatter> Drop for MrGuard<D> {
     fn drop(&mut self) {
-        if self.is_valid() {
+        if self.peer_may_access() {
             return;
         }
         drop(self.release());

@@ -129,7 +129,7 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
     {
         let (mr, key, access, state) = self.region_parts(region)?;
         let registered = self.queue.registrations.begin();
-        if state.get() != State::Bound || !region.may_register(registered) {
+        if state.get() != State::Mapped || !region.may_register(registered) {
             return Err(EINVAL);
         }
         let mut register = bindings::ib_reg_wr {

@@ -68,9 +68,9 @@ impl Request {
         let Some(state) = (unsafe { state.as_ref() }) else {
             return;
         };
-        // A registration requires state `Bound`, and an invalidation requires state `Valid`.
+        // A registration requires state `Mapped`, and an invalidation requires state `Valid`.
         state.set(match self.wr().opcode {
-            bindings::ib_wr_opcode_IB_WR_REG_MR => State::Bound,
+            bindings::ib_wr_opcode_IB_WR_REG_MR => State::Mapped,
             _ => State::Valid,
         });
     }

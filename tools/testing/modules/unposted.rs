@@ -134,8 +134,8 @@ impl TestEnv<'_> {
         let mut work = self.message(owner)?;
         let mut region = Region::new(self.near.pd.clone(), 2).step("region")?;
         let data = Buffer::new(BYTES, GFP_KERNEL).step("data")?;
-        region.attach(data, Direction::FromDevice).step("region")?;
-        region.bind().step("region")?;
+        region.dma_map(data, Direction::FromDevice).step("region")?;
+        region.map_sg().step("region")?;
         work.region = Some(region);
         Ok(work)
     }
@@ -255,9 +255,9 @@ impl TestEnv<'_> {
         let work = first.register(self.registration(0)?)?;
         let (mut work, data) = first.invalidate(work)?;
         let region = work.region.as_mut().ok_or(EINVAL).step("region")?;
-        let attached = region.attach(data, Direction::FromDevice);
-        attached.map_err(|(error, _)| error).step("region")?;
-        region.bind().step("region")?;
+        let mapped = region.dma_map(data, Direction::FromDevice);
+        mapped.map_err(|(error, _)| error).step("region")?;
+        region.map_sg().step("region")?;
         let work = second.refuses("another queue pair", work, EINVAL, register)?;
         first.register(work)?;
         Ok(())
@@ -316,7 +316,7 @@ fn empty(batch: &mut Batch<CompletionSink, Work>) -> Result<(), StepError> {
 }
 
 fn is_valid(work: &Operation<Work>, wanted: bool) -> Result<(), StepError> {
-    let is_valid = work.region().step("region")?.is_valid();
+    let is_valid = work.region().step("region")?.peer_may_access();
     expect_equal("valid region", is_valid, wanted)
 }
 

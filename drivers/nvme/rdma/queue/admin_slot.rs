@@ -7,7 +7,7 @@ use super::{
     capsule::CommandKind,
     slot::{
         Slot,
-        SlotTable, //
+        SlotLookup, //
     },
     sync_command::{
         CommandError,
@@ -53,7 +53,7 @@ pub(crate) struct AdminSlot<K: CommandKind> {
     pub(super) pending: Arc<PendingReply>,
 }
 
-impl<K: SlotTable<Payload = Buffer>> AdminSlot<K> {
+impl<K: SlotLookup<Payload = Buffer>> AdminSlot<K> {
     /// Allocates the slot. May sleep.
     pub(super) fn new(
         tag: u16,
@@ -153,7 +153,7 @@ pub(super) struct AerSlot<K: CommandKind> {
     completion: IrqLock<Option<AerCompletion>>,
 }
 
-impl<K: SlotTable> AerSlot<K> {
+impl<K: SlotLookup> AerSlot<K> {
     /// Allocates the slot. May sleep.
     pub(super) fn new(tag: u16, pd: &Arc<ProtectionDomain>) -> Result<Pin<KBox<Self>>> {
         KBox::try_pin_init(

@@ -34,7 +34,8 @@ use rrdma::{
 /// A kind of commands: block requests (`Requests`) or the host's own (`Commands`). It has the type
 /// of their data, and of the queue that sends them.
 pub(super) trait CommandKind: Sized + 'static {
-    /// Data of a command.
+    /// What a command is sent with, and returned with: a block request with its data, if any; or a
+    /// buffer of data.
     type Payload: Scatter + Send + 'static;
 
     /// Context of the queue pair.
@@ -43,18 +44,18 @@ pub(super) trait CommandKind: Sized + 'static {
     /// Source of the commands, for traces.
     const SOURCE: CommandSource;
 
-    /// Returns the number of commands that were already sent with this data.
+    /// Returns the number of commands that were already sent for this payload.
     fn retries(payload: &Self::Payload) -> u64;
 }
 
 /// The ULP of a kind of commands.
 pub(super) type UlpOf<K> = <<K as CommandKind>::Queue as QueueContext>::Ulp;
 
-/// Data of a command, with its direction.
+/// Payload of a command, with the direction of its data.
 pub(super) struct Transfer<P> {
     pub(super) payload: P,
     pub(super) direction: Direction,
-    /// Size in bytes.
+    /// Size of the data in bytes.
     pub(super) length: u32,
 }
 

@@ -14,7 +14,7 @@ use super::{
         Capsule,
         UlpOf, //
     },
-    slot::SlotTable,
+    slot::SlotLookup,
     slot_state::Unsent,
 };
 use crate::{
@@ -71,14 +71,14 @@ impl Doorbell {
 
 /// Commands of a queue that wait to be posted.
 #[pin_data]
-pub(super) struct SendBatch<K: SlotTable> {
+pub(super) struct SendBatch<K: SlotLookup> {
     #[pin]
     waiting: IrqLock<Batch<K::Queue, Capsule<K>>>,
     /// Whether commands wait. The context that adds one posts it later, unless another does before.
     any: RelaxedBool,
 }
 
-impl<K: SlotTable<Payload = <UlpOf<K> as Ulp>::Payload>> SendBatch<K> {
+impl<K: SlotLookup<Payload = <UlpOf<K> as Ulp>::Payload>> SendBatch<K> {
     /// Allocates an empty batch. May sleep.
     pub(super) fn new(config: &QueueConfig) -> impl PinInit<Self, Error> {
         let commands = usize::from(config.requests.min(COMMANDS));
@@ -156,7 +156,7 @@ impl<K: SlotTable<Payload = <UlpOf<K> as Ulp>::Payload>> SendBatch<K> {
     }
 }
 
-fn post<K: SlotTable<Payload = <UlpOf<K> as Ulp>::Payload>>(
+fn post<K: SlotLookup<Payload = <UlpOf<K> as Ulp>::Payload>>(
     queue: &QueuePair<K::Queue>,
     waiting: &mut Batch<K::Queue, Capsule<K>>,
 ) {
@@ -167,7 +167,7 @@ fn post<K: SlotTable<Payload = <UlpOf<K> as Ulp>::Payload>>(
         let Some(slot) = K::slot(queue.context(), operation.tag) else {
             continue;
         };
-        let Unsent { error, payload } = slot.unposted(queue, Unposted { error, operation });
+        let Unsent { error, payload } = slot.undo(queue, Unposted { error, operation });
         if let Some(payload) = payload {
             UlpOf::<K>::finish(UlpOf::<K>::reject(error, payload));
         }

@@ -82,13 +82,13 @@ use rrdma::{
     },
 };
 
-/// A kind of commands. Finds the slots of its tags in a queue.
-pub(super) trait SlotTable: CommandKind {
+/// A kind of commands, with a queue that has a slot for each of its tags.
+pub(super) trait SlotLookup: CommandKind {
     /// Returns the slot of a tag; `None` if the tag belongs to another kind.
     fn slot(queue: &Self::Queue, tag: u16) -> Option<&Slot<Self>>;
 
-    /// Completes a command. The target no longer has access to `payload`, its data, which is `None`
-    /// if the command has no data, or if the region still holds it. Softirq context.
+    /// Completes a command. The target no longer has access to `payload`. `payload` is `None` if
+    /// the region still holds it, or if the command was sent without one. Softirq context.
     fn complete(queue: &Self::Queue, completion: cqe::Completion, payload: Option<Self::Payload>);
 }
 
@@ -109,7 +109,7 @@ pub(super) struct Loaded<K: CommandKind> {
     pub(super) id: CommandId,
 }
 
-impl<K: SlotTable> Slot<K> {
+impl<K: SlotLookup> Slot<K> {
     /// Allocates a slot with a region of `pages` pages. May sleep.
     pub(super) fn new(tag: u16, pd: &Arc<ProtectionDomain>, pages: u32) -> Result<Self> {
         let tag_number = Tag::new(tag.into()).ok_or(EINVAL)?;
@@ -130,8 +130,8 @@ impl<K: SlotTable> Slot<K> {
     ///
     /// # Errors
     ///
-    /// Returns the data with `EBUSY` if the tag is in use, `ENOMEM`, or `ENOTCONN` if the queue is
-    /// ending.
+    /// Returns the payload with `EBUSY` if the tag is in use, `ENOMEM`, or `ENOTCONN` if the queue
+    /// is ending.
     pub(super) fn submit(
         &self,
         queue: &QueuePair<K::Queue>,
@@ -146,7 +146,7 @@ impl<K: SlotTable> Slot<K> {
         } = self.load(core, command, transfer)?;
         match Self::post(queue, &rcu::read_lock(), capsule, data_mode) {
             Ok(()) => Ok(id),
-            Err(unposted) => Err(self.unposted(queue, unposted)),
+            Err(unposted) => Err(self.undo(queue, unposted)),
         }
     }
 
@@ -213,13 +213,13 @@ impl<K: SlotTable> Slot<K> {
         })
     }
 
-    /// Ends a command that was not posted, and returns its data with the error.
+    /// Undoes a command that was not posted, and returns its payload with the error.
     ///
     /// The error is `ENOTCONN` in two cases, as the connection is lost: the device fails
     /// permanently (`EIO`), or the target answered the command although it was not sent. In the
     /// second, the tag stays in use until the drain. Otherwise the error is that of the post.
     #[cold]
-    pub(super) fn unposted(
+    pub(super) fn undo(
         &self,
         queue: &QueuePair<K::Queue>,
         mut unposted: Unposted<Capsule<K>>,
@@ -315,13 +315,16 @@ impl<K: SlotTable> Slot<K> {
         }
     }
 
-    /// Handles a capsule that returns to a slot in use by another, which a correct device never
-    /// does.
+    /// Handles a capsule that returned to a slot which has one, or has no command. A correct device
+    /// never returns one.
     #[cold]
     #[inline(never)]
     fn returned_twice(&self, queue: &QueuePair<K::Queue>, capsule: Operation<Capsule<K>>) {
         self.set_aside(capsule);
-        queue.context().core().post_failed("slot in use", EBUSY);
+        queue
+            .context()
+            .core()
+            .post_failed("capsule returned twice", EBUSY);
     }
 
     /// Handles the response.
@@ -441,7 +444,7 @@ impl<K: SlotTable> Slot<K> {
         K::complete(queue.context(), completion, payload);
     }
 
-    /// Ends the command of the slot, if there is one, and returns its data. Sleeps.
+    /// Ends the command of the slot, if there is one, and returns its payload. Sleeps.
     ///
     /// The queue must be drained. If the device did not return the capsule, the memory is leaked
     /// and this is logged.
@@ -473,7 +476,7 @@ impl<K: SlotTable> Slot<K> {
     }
 }
 
-impl<K: SlotTable> Complete<K::Queue> for Capsule<K> {
+impl<K: SlotLookup> Complete<K::Queue> for Capsule<K> {
     #[inline]
     fn complete(
         mut operation: Operation<Self>,
@@ -487,6 +490,7 @@ impl<K: SlotTable> Complete<K::Queue> for Capsule<K> {
             return misplaced(operation);
         };
         match (completion.result(), operation.in_flight) {
+            // No capsule is posted as `Nothing`; a device may still complete one.
             (Ok(()), InFlightWr::Command | InFlightWr::Nothing) => slot.sent(queue, operation),
             (Ok(()), InFlightWr::Invalidation) => {
                 operation.region.invalidated(completion);

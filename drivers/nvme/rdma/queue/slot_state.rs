@@ -62,7 +62,8 @@ pub(super) struct SlotResponse {
 /// A command that was not sent.
 pub(super) struct Unsent<P> {
     pub(super) error: Error,
-    /// Data of the command; `None` if it has none, or if the region holds it until the drain.
+    /// Payload of the command; `None` if it was sent without one, or if the region holds it until
+    /// the drain.
     pub(super) payload: Option<P>,
 }
 
@@ -109,8 +110,8 @@ impl<K: CommandKind> SlotState<K> {
         }
         let direction = transfer.as_ref().map(|transfer| transfer.direction);
         if let Some(transfer) = transfer {
-            let attached = region.attach(transfer.payload, transfer.direction);
-            attached.map_err(|(error, payload)| Unsent {
+            let mapped = region.dma_map(transfer.payload, transfer.direction);
+            mapped.map_err(|(error, payload)| Unsent {
                 error,
                 payload: Some(payload),
             })?;
@@ -143,7 +144,7 @@ impl<K: CommandKind> SlotState<K> {
             DataMode::Nothing => (None, None),
             DataMode::InCapsule => (None, Some(Sgl::in_capsule(0, length))),
             DataMode::ByKey => {
-                let key = region.bind()?;
+                let key = region.map_sg()?;
                 let sgl = Sgl::keyed(key.address, key.length, key.rkey, Invalidate::ByTarget);
                 (Some(key.rkey), Some(sgl.ok_or(EINVAL)?))
             }

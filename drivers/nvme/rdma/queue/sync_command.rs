@@ -16,7 +16,7 @@ use super::{
     },
     slot::{
         Slot,
-        SlotTable, //
+        SlotLookup, //
     },
 };
 use crate::{
@@ -139,7 +139,7 @@ impl CommandData {
     }
 }
 
-impl<K: SlotTable<Payload = Buffer>> SyncSlot<K> {
+impl<K: SlotLookup<Payload = Buffer>> SyncSlot<K> {
     /// Allocates the slot. May sleep.
     pub(super) fn new(tag: u16, pd: &Arc<ProtectionDomain>) -> impl PinInit<Self, Error> + '_ {
         try_pin_init!(Self {

@@ -134,7 +134,7 @@ impl Complete<QpCtx> for Outgoing {
         queue: &QueuePair<QpCtx>,
         completion: &Completion<'_>,
     ) {
-        if operation.region.is_valid() {
+        if operation.region.peer_may_access() {
             operation.region.invalidated(completion);
         }
         if completion.result().is_ok() {
@@ -217,7 +217,7 @@ fn fill(queue: &QueuePair<QpCtx>, pd: &Arc<ProtectionDomain>, device: &DeviceRef
         let mut region = Region::new(pd.clone(), PAGES)?;
         let data = Buffer::new(REGION, GFP_KERNEL)?;
         region
-            .attach(data, Direction::ToDevice)
+            .dma_map(data, Direction::ToDevice)
             .map_err(|(error, _)| error)?;
         let buffer = DmaBuffer::new(device.clone(), MESSAGE, Direction::ToDevice)?;
         let send = Operation::new(Outgoing { buffer, region })?;
@@ -246,7 +246,7 @@ fn round(queue: &QueuePair<QpCtx>, cq: &DirectQueue, counts: &mut Counts) -> Res
 
     post_all(&ctx.receives, receive, &mut 0)?;
     let register = |mut operation: Operation<Outgoing>| {
-        if let Err(error) = operation.region.bind() {
+        if let Err(error) = operation.region.map_sg() {
             return Err(Unposted { error, operation });
         }
         queue.post_send(operation, |o, chain| {

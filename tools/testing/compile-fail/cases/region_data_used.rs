@@ -14,9 +14,9 @@ use rrdma::{
 };
 
 pub(crate) fn expose(region: &mut Region<Buffer>, data: Buffer) -> Result<u32> {
-    let attached = region.attach(data, Direction::FromDevice);
-    attached.map_err(|(error, _)| error)?;
+    let mapped = region.dma_map(data, Direction::FromDevice);
+    mapped.map_err(|(error, _)| error)?;
     #[cfg(misuse)]
     let _ = data.bytes().first(); //~
-    Ok(region.bind()?.rkey)
+    Ok(region.map_sg()?.rkey)
 }

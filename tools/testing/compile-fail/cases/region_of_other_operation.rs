@@ -21,7 +21,7 @@ pub(crate) fn register(
     operation: Operation<Exposed>,
     other: &Operation<Exposed>,
 ) {
-    let _ = other.region.is_valid();
+    let _ = other.region.peer_may_access();
     let posted = queue.post_send(operation, |exposed, chain| {
         #[cfg(misuse)]
         let exposed = other;

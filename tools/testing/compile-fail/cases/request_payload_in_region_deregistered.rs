@@ -24,10 +24,10 @@ pub(crate) fn expose(
     region: &mut Region<RequestPayload<Driver>>,
     carrier: RequestPayload<Driver>,
 ) -> Result {
-    let attached = region.attach(carrier, Direction::FromDevice);
+    let mapped = region.dma_map(carrier, Direction::FromDevice);
     #[cfg(misuse)]
     carrier.into_request().complete(Status::Ok); //~
-    attached.map_err(|(error, carrier)| {
+    mapped.map_err(|(error, carrier)| {
         carrier.into_request().complete(Status::IoError);
         error
     })
