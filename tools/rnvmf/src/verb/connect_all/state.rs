@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The state of a run: connected targets, pending attempts, and retries.
+//! The state of a run: started targets, pending attempts, and retries.
 
 use super::classify::{classify, LogEntryClass};
 use super::discoveries::{Discoveries, Discovery, LogReads};
@@ -43,7 +43,7 @@ pub(super) struct RunState<'a> {
     attempts: Vec<ConnectAttempt>,
     /// Targets that this run need not connect: an attempt is pending or has succeeded. They stay
     /// here when they are disconnected later, so that the run does not undo that.
-    connected: Vec<Target>,
+    started: Vec<Target>,
     discoveries: Discoveries<'a>,
     /// Events that are not printed.
     log_events: Vec<LogEvent>,
@@ -74,12 +74,12 @@ impl<'a> RunState<'a> {
         }
     }
 
-    /// Starts the entries that are not connected. Entries with a host name are last, `NR_RESOLVERS`
-    /// at a time, so that a name server without an answer delays no others.
+    /// Starts the entries of the file that are not started. Entries with a host name are last,
+    /// `NR_RESOLVERS` at a time, so that a name server without an answer delays no others.
     pub(super) fn start_entries(&mut self, env: &SystemEnv, kernel: &mut impl Kernel) {
         let mut entries = take(&mut self.entries);
         let is_open = |entry: &&mut Entry<'_>| match &entry.action {
-            Some(Action::Connect(args)) => !self.connected.contains(&args.target),
+            Some(Action::Connect(args)) => !self.started.contains(&args.target),
             Some(Action::Discover { target, .. }) => self.errors.has(target),
             None => true,
         };
@@ -160,11 +160,11 @@ impl<'a> RunState<'a> {
 
     /// Starts to connect. An existing controller is accepted.
     fn connect(&mut self, args: &ConnectArgs, kernel: &mut impl Kernel) {
-        if self.connected.contains(&args.target) {
+        if self.started.contains(&args.target) {
             return;
         }
         self.nr_tried += 1;
-        self.connected.push(args.target.clone());
+        self.started.push(args.target.clone());
         match ConnectAttempt::start(args, IfExists::Accept, kernel) {
             Ok(attempt) => {
                 self.deadline = self.deadline.max(Some(deadline(&args.target)));
@@ -172,14 +172,14 @@ impl<'a> RunState<'a> {
             }
             Err(error) => {
                 let is_unloaded = is_unloaded(&error);
-                self.connect_failed(&args.target, error);
+                self.handle_connect_error(&args.target, error);
                 self.abort_if(is_unloaded, kernel);
             }
         }
     }
 
-    fn connect_failed(&mut self, target: &Target, error: Error) {
-        self.connected.retain(|each| each != target);
+    fn handle_connect_error(&mut self, target: &Target, error: Error) {
+        self.started.retain(|each| each != target);
         self.schedule_retry();
         let error = connect_error(&target.endpoint(), error);
         self.errors.report(target, error);
@@ -216,13 +216,13 @@ impl<'a> RunState<'a> {
                 discovery.id = Some(id);
                 self.deadline = self.deadline.max(Some(deadline(&discovery.target)));
             }
-            Err(error) => self.discovery_failed(at, error, kernel),
+            Err(error) => self.handle_discovery_error(at, error, kernel),
         }
     }
 
     /// Cancels the kernel's discovery of a discovery controller until the next retry, if there is
     /// one.
-    fn stop_discovery(&mut self, at: usize, kernel: &mut impl Kernel) {
+    fn pause_discovery(&mut self, at: usize, kernel: &mut impl Kernel) {
         let discovery = &mut self.discoveries.0[at];
         if let Some(id) = discovery.id.take() {
             kernel.cancel_discovery(id);
@@ -339,17 +339,17 @@ impl<'a> RunState<'a> {
                 continue;
             };
             match log {
-                Ok(None) if is_late => self.discovery_failed(at, deadline_error(), kernel),
+                Ok(None) if is_late => self.handle_discovery_error(at, deadline_error(), kernel),
                 Ok(None) => {}
-                Ok(Some(log)) => self.log_read(at, log, kernel),
-                Err(error) => self.discovery_failed(at, error, kernel),
+                Ok(Some(log)) => self.handle_log(at, log, kernel),
+                Err(error) => self.handle_discovery_error(at, error, kernel),
             }
         }
     }
 
     /// Handles the error of a discovery. The kernel continues a persistent discovery if the error
     /// has the time of the next attempt. The last log stays valid.
-    fn discovery_failed(&mut self, at: usize, mut error: Error, kernel: &mut impl Kernel) {
+    fn handle_discovery_error(&mut self, at: usize, mut error: Error, kernel: &mut impl Kernel) {
         let discovery = &mut self.discoveries.0[at];
         let target = discovery.target.clone();
         let is_unloaded = is_unloaded(&error);
@@ -375,7 +375,7 @@ impl<'a> RunState<'a> {
             // Its host name may resolve to another address then.
             self.schedule_retry();
         } else {
-            self.stop_discovery(at, kernel);
+            self.pause_discovery(at, kernel);
         }
         if polls {
             self.start_discovery(at, kernel);
@@ -384,7 +384,7 @@ impl<'a> RunState<'a> {
     }
 
     /// Handles a log: connects its subsystems and follows its referrals.
-    fn log_read(&mut self, at: usize, log: DiscoveryLog, kernel: &mut impl Kernel) {
+    fn handle_log(&mut self, at: usize, log: DiscoveryLog, kernel: &mut impl Kernel) {
         let discovery = &mut self.discoveries.0[at];
         let before = discovery.log.replace(log.clone());
         let (target, reads) = (discovery.target.clone(), discovery.reads);
@@ -393,9 +393,9 @@ impl<'a> RunState<'a> {
             self.report_log(&target, &log, before.as_ref());
         }
         if !self.is_persistent || reads == LogReads::Polled {
-            self.stop_discovery(at, kernel);
+            self.pause_discovery(at, kernel);
         }
-        self.connect_entries(at, kernel);
+        self.connect_log(at, kernel);
         if self.is_persistent {
             self.report_removed(&target, before, kernel);
         }
@@ -426,8 +426,8 @@ impl<'a> RunState<'a> {
         }
     }
 
-    /// Connects the subsystems of a log that are not connected.
-    fn connect_entries(&mut self, at: usize, kernel: &mut impl Kernel) {
+    /// Connects the subsystems of a log that are not started, and follows its referrals.
+    fn connect_log(&mut self, at: usize, kernel: &mut impl Kernel) {
         // The run may have been aborted.
         let Some(discovery) = self.discoveries.0.get(at) else {
             return;
@@ -479,7 +479,7 @@ impl<'a> RunState<'a> {
     /// only its log has.
     fn forget(&mut self, target: &Target, kernel: &mut impl Kernel) {
         if !self.entries.iter().any(|entry| entry.connects(target)) {
-            self.connected.retain(|each| each != target);
+            self.started.retain(|each| each != target);
         }
         self.errors.clear(target);
         let is_unused = |each: &Discovery<'_>| !each.is_configured && each.target == *target;
@@ -492,7 +492,7 @@ impl<'a> RunState<'a> {
         }
     }
 
-    /// Retries the entries and the logs' subsystems that are not connected, and starts a discovery
+    /// Retries the entries and the logs' subsystems that are not started, and starts a discovery
     /// of each discovery controller that has none in the kernel.
     fn retry(&mut self, env: &SystemEnv, kernel: &mut impl Kernel) {
         self.retry_at = None;
@@ -505,7 +505,7 @@ impl<'a> RunState<'a> {
             if idle.contains(&discovery.target) {
                 self.start_discovery(at, kernel);
             }
-            self.connect_entries(at, kernel);
+            self.connect_log(at, kernel);
             at += 1;
         }
         let discoveries = self.discoveries.0.iter();
@@ -530,7 +530,7 @@ impl<'a> RunState<'a> {
                     self.errors.clear(&target);
                     connected.print(printer)?;
                 }
-                Err(error) => self.connect_failed(&target, error),
+                Err(error) => self.handle_connect_error(&target, error),
             }
         }
         for error in self.errors.take_pending() {
