@@ -12,7 +12,7 @@ use nvme_proto::format::cqe::Completion;
 use nvme_proto::format::status::Status;
 use nvme_proto::policy::block_status::BlockStatus;
 use nvme_proto::policy::limits::queue::granted;
-use nvme_proto::policy::retry::{Disposition, FailedCommand, RetryPolicy};
+use nvme_proto::policy::retry::{Disposition, FailedCommand, PathErrorTime, RetryPolicy};
 use std::num::NonZeroU16;
 
 fn decide(status: Status) {
@@ -27,6 +27,7 @@ fn decide(status: Status) {
             status,
             retries,
             no_retry: false,
+            path: PathErrorTime::default(),
         });
         let retried = matches!(decided, Disposition::Retry { .. });
         assert!(!retried || !success && retries < 5 && !status.do_not_retry());
