@@ -65,11 +65,12 @@ unsafe impl<T: Operations> Scatter for RequestPayload<T> {
     /// page. The pages of a read have other data until it completes, which no peer may read.
     #[inline(always)]
     fn allows(&self, direction: Direction) -> bool {
-        match (&self.payload, self.request.is_write()) {
-            (Some(_), _) => true,
-            (None, true) => direction == Direction::ToDevice,
-            (None, false) => direction == Direction::FromDevice,
-        }
+        let of_pages = match self.request.is_write() {
+            true => Direction::ToDevice,
+            false => Direction::FromDevice,
+        };
+        // A buffer in place of the pages allows both. Few requests have one, so it comes second.
+        direction == of_pages || self.payload.is_some()
     }
 }
 

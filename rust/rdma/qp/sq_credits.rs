@@ -41,8 +41,9 @@ impl SqCredits {
     /// - `EAGAIN`: too few credits are free now.
     #[inline]
     pub(in crate::rdma) fn take(&self, credits: u32) -> Result {
-        let free = self.free.fetch_sub(credits as i32, Ordering::Acquire);
-        if free >= credits as i32 {
+        let before = self.free.fetch_sub(credits as i32, Ordering::Acquire);
+        // In this form it is a test of the sign that the subtraction leaves.
+        if before.wrapping_sub(credits as i32) >= 0 {
             return Ok(());
         }
         self.put(credits);

@@ -125,7 +125,8 @@ impl<E: QpContext> QueuePair<E> {
         // borrows from the body only in the chain.
         let built = build(unsafe { &(*slot.as_ptr()).body }, &mut chain);
         let (wr_buffer, built) = chain.finish(built);
-        let credits = wr_buffer.requests.len().saturating_sub(before);
+        // `build` only appends.
+        let credits = wr_buffer.requests.len().wrapping_sub(before);
         // SAFETY: By the safety requirements the slot is alive. The work requests borrow from its
         // body only.
         unsafe { (*slot.as_ptr()).entry.credits = credits as u32 };

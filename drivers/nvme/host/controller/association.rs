@@ -213,7 +213,7 @@ impl Association {
     /// Decides when the writes that were in flight are released, after the I/O queues have ended.
     /// Waits for the target to acknowledge the disconnects. Sleeps.
     fn settle_held_writes(&self, controller: &Controller) {
-        let count = controller.held_writes.count();
+        let count = controller.held_writes.count_new();
         if count == 0 {
             return;
         }

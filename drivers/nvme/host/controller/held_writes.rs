@@ -41,30 +41,23 @@ pub(super) enum HeldFate {
 /// leaf.
 #[pin_data]
 pub(super) struct HeldWrites {
-    #[pin]
-    list: Mutex<HeldList>,
-}
-
-struct HeldList {
     /// Has room for all requests of the tag set, because a teardown must not allocate.
-    writes: KVec<HeldWrite>,
-    /// When they are released.
-    due: Deadline,
+    #[pin]
+    list: Mutex<KVec<HeldWrite>>,
 }
 
 struct HeldWrite {
     request: Request<Io>,
     fate: HeldFate,
+    /// When it is released; [`Deadline::NEVER`] until the teardown of its connection decides.
+    due: Deadline,
 }
 
 impl HeldWrites {
     /// Returns an empty list without room.
     pub(super) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
-            list <- new_mutex!(HeldList {
-                writes: KVec::new(),
-                due: Deadline::NEVER,
-            }, "rnvmf::HeldWrites::list"),
+            list <- new_mutex!(KVec::new(), "rnvmf::HeldWrites::list"),
         })
     }
 
@@ -75,15 +68,19 @@ impl HeldWrites {
     /// `ENOMEM`.
     pub(super) fn reserve(&self, requests: usize) -> Result {
         let mut list = self.list.lock();
-        let missing = requests.saturating_sub(list.writes.len());
-        Ok(list.writes.reserve(missing, GFP_KERNEL)?)
+        let missing = requests.saturating_sub(list.len());
+        Ok(list.reserve(missing, GFP_KERNEL)?)
     }
 
     /// Holds a write until it is [released](Self::release_if_due). May sleep.
     pub(super) fn hold(&self, request: Request<Io>, fate: HeldFate) {
         request.data().set_held(true);
-        let held = HeldWrite { request, fate };
-        let pushed = self.list.lock().writes.push_within_capacity(held);
+        let held = HeldWrite {
+            request,
+            fate,
+            due: Deadline::NEVER,
+        };
+        let pushed = self.list.lock().push_within_capacity(held);
         // There is room for each tag, and a request is held once.
         if let Err(kernel::alloc::kvec::PushError(held)) = pushed {
             held.release();
@@ -92,48 +89,60 @@ impl HeldWrites {
 
     /// Returns the number of held writes. May sleep.
     pub(super) fn count(&self) -> usize {
-        self.list.lock().writes.len()
+        self.list.lock().len()
     }
 
-    /// Returns when the held writes are released; [`Deadline::NEVER`] if there are none. May sleep.
+    /// Returns when the next held writes are released; [`Deadline::NEVER`] if there are none. May
+    /// sleep.
     pub(super) fn due(&self) -> Deadline {
         let list = self.list.lock();
-        match list.writes.is_empty() {
-            true => Deadline::NEVER,
-            false => list.due,
-        }
+        let due = list.iter().map(|held| held.due);
+        due.min().unwrap_or(Deadline::NEVER)
     }
 
-    /// Sets when the held writes are released. May sleep.
+    /// Returns the number of writes of the connection that is being torn down. May sleep.
+    pub(super) fn count_new(&self) -> usize {
+        let list = self.list.lock();
+        list.iter().filter(|held| held.is_new()).count()
+    }
+
+    /// Sets when the writes of the connection that is being torn down are released. Those of earlier
+    /// connections keep their time. May sleep.
     pub(super) fn set_due(&self, due: Deadline) {
-        self.list.lock().due = due;
+        let mut list = self.list.lock();
+        for held in list.iter_mut().filter(|held| held.is_new()) {
+            held.due = due;
+        }
     }
 
-    /// Releases the held writes if they are due: sends each again, or fails it. May sleep.
+    /// Releases the held writes that are due: sends each again, or fails it. May sleep.
     pub(super) fn release_if_due(&self) {
-        if self.due().left() > Msecs::new(0) {
-            return;
-        }
         // Without the lock, because the end of a request runs code of its submitter.
-        while let Some(held) = self.pop() {
+        while let Some(held) = self.take(|held| held.due.left() == Msecs::new(0)) {
             held.release();
         }
     }
 
     /// Fails the held writes. May sleep.
     pub(super) fn fail(&self) {
-        while let Some(mut held) = self.pop() {
+        while let Some(mut held) = self.take(|_| true) {
             held.fate = HeldFate::Fail;
             held.release();
         }
     }
 
-    fn pop(&self) -> Option<HeldWrite> {
-        self.list.lock().writes.pop()
+    fn take(&self, which: fn(&HeldWrite) -> bool) -> Option<HeldWrite> {
+        let mut list = self.list.lock();
+        let at = list.iter().position(which)?;
+        list.remove(at).ok()
     }
 }
 
 impl HeldWrite {
+    fn is_new(&self) -> bool {
+        self.due == Deadline::NEVER
+    }
+
     fn release(self) {
         self.request.data().set_held(false);
         match self.fate {
