@@ -28,7 +28,8 @@ CONSUMERS = {"rrdma_test_": "tools/testing/modules/{0}",
              "rrdma_": "samples/{0}"}
 
 # Crates that cargo builds.
-CRATES = ["drivers/nvme/proto", "drivers/nvme/uapi", "samples/common/formats", "tools/rnvmf"]
+CRATES = ["drivers/nvme/proto", "drivers/nvme/uapi", "samples/common/formats", "tools/rnvmf",
+          "tools/testing/loom"]
 
 
 def output(release):

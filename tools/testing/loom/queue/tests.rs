@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-2.0
+
+use super::{
+    capsule::{Capsule, CommandKind},
+    params::{Inline, QueueConfig},
+    send_batch::{Doorbell, SendBatch},
+    slot::{Slot, SlotTable},
+    slot_state::Unsent,
+};
+use crate::{
+    planted::model,
+    prelude::{Error, PinInit},
+    rdma::{
+        qp::QueuePair,
+        wr::{Operation, Unposted},
+    },
+    stats::{DataMode, PostPosition},
+    sync::Arc,
+    ulp::Ulp,
+};
+use loom::thread;
+use std::{marker::PhantomData, sync::Mutex};
+
+/// The kind of the commands of the tests. The data of a command is its tag.
+struct Kind;
+
+impl CommandKind for Kind {
+    type Queue = Queue;
+    type Payload = u16;
+    type Ulp = Kind;
+}
+
+impl Ulp for Kind {
+    type Payload = u16;
+    type Rejected = u16;
+
+    fn reject(_: Error, tag: u16) -> u16 {
+        tag
+    }
+
+    fn finish(_: u16) {}
+}
+
+impl SlotTable for Kind {
+    fn slot(queue: &Queue, _: u16) -> Option<&dyn Slot<Self>> {
+        Some(queue)
+    }
+}
+
+struct Queue {
+    batch: SendBatch<Kind>,
+    /// Tags of the capsules that were returned to their slots.
+    returned: Mutex<Vec<u16>>,
+}
+
+impl Slot<Kind> for Queue {
+    fn set_aside(&self, capsule: Operation<Capsule<Kind>>) {
+        self.returned.lock().unwrap().push(capsule.tag);
+    }
+
+    fn unposted(&self, _: &QueuePair<Queue>, unposted: Unposted<Capsule<Kind>>) -> Unsent<u16> {
+        self.set_aside(unposted.operation);
+        Unsent {
+            error: unposted.error,
+            payload: None,
+        }
+    }
+}
+
+fn new(requests: u16, error: Option<Error>) -> Arc<QueuePair<Queue>> {
+    let config = QueueConfig {
+        requests,
+        inline: Inline,
+    };
+    let batch = SendBatch::new(&config).make().unwrap();
+    assert!(!batch.is_waiting());
+    Arc::new(QueuePair {
+        context: Queue {
+            batch,
+            returned: Mutex::default(),
+        },
+        error,
+        posted: Mutex::default(),
+    })
+}
+
+impl QueuePair<Queue> {
+    /// Submits a command, as `Queue::submit` does.
+    fn submit(&self, tag: u16, doorbell: Doorbell) {
+        let batch = &self.context.batch;
+        let capsule = Capsule {
+            tag,
+            position: PostPosition::First,
+            kind: PhantomData,
+        };
+        if doorbell == Doorbell::Defer || batch.is_waiting() {
+            let added = batch.add(self, Operation(capsule), DataMode, doorbell);
+            assert!(added.is_ok());
+        } else if self.error.is_some() {
+            self.context.set_aside(Operation(capsule));
+        } else {
+            self.posted.lock().unwrap().push(Box::new(capsule));
+        }
+    }
+
+    fn posted(&self) -> Vec<u16> {
+        let posted = self.posted.lock().unwrap();
+        let capsules = posted
+            .iter()
+            .map(|one| one.downcast_ref::<Capsule<Kind>>().unwrap());
+        sorted(capsules.map(|capsule| capsule.tag).collect())
+    }
+
+    fn returned(&self) -> Vec<u16> {
+        sorted(self.context.returned.lock().unwrap().clone())
+    }
+}
+
+fn sorted(mut tags: Vec<u16>) -> Vec<u16> {
+    tags.sort_unstable();
+    tags
+}
+
+/// Submits two commands each in two threads.
+fn submit_all(queue: &Arc<QueuePair<Queue>>) {
+    let other = Arc::clone(queue);
+    let other = thread::spawn(move || {
+        other.submit(0, Doorbell::Defer);
+        other.submit(1, Doorbell::Ring);
+    });
+    queue.submit(2, Doorbell::Defer);
+    queue.submit(3, Doorbell::Ring);
+    other.join().unwrap();
+    assert!(!queue.context.batch.is_waiting());
+}
+
+/// Each command is posted once, although a submitter that rings looks at the flag only.
+fn posts_each_once() {
+    let queue = new(2, None);
+    submit_all(&queue);
+    assert_eq!(queue.posted(), [0, 1, 2, 3]);
+    assert_eq!(queue.returned(), []);
+}
+
+/// Each command is returned once if none can be posted.
+fn returns_each_once() {
+    let queue = new(4, Some("broken"));
+    submit_all(&queue);
+    assert_eq!(queue.posted(), []);
+    assert_eq!(queue.returned(), [0, 1, 2, 3]);
+}
+
+/// `send` posts what waits, and hides no command of another submitter.
+fn sends() {
+    let queue = new(4, None);
+    let other = Arc::clone(&queue);
+    let other = thread::spawn(move || {
+        other.submit(0, Doorbell::Defer);
+        other.context.batch.send(&other);
+    });
+    queue.submit(1, Doorbell::Defer);
+    queue.submit(2, Doorbell::Ring);
+    other.join().unwrap();
+    assert!(!queue.context.batch.is_waiting());
+    assert_eq!(queue.posted(), [0, 1, 2]);
+}
+
+/// `abandon` returns what waits, after the submitters have left.
+fn abandons() {
+    let queue = new(4, None);
+    let others = [0, 1].map(|tag| {
+        let queue = Arc::clone(&queue);
+        thread::spawn(move || queue.submit(tag, Doorbell::Defer))
+    });
+    others.map(|other| other.join().unwrap());
+    queue.context.batch.abandon(&queue.context);
+    assert_eq!(queue.posted(), []);
+    assert_eq!(queue.returned(), [0, 1]);
+}
+
+#[test]
+fn posts() {
+    model(posts_each_once);
+}
+
+#[test]
+fn returns() {
+    model(returns_each_once);
+}
+
+#[test]
+fn send() {
+    model(sends);
+}
+
+#[test]
+fn abandon() {
+    model(abandons);
+}
