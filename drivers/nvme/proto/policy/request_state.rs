@@ -145,11 +145,11 @@ impl RequestState {
         }
     }
 
+    /// `after` handles this event in `PostedRegion`.
     #[inline]
     const fn send_done(self) -> (Self, RequestAction) {
         match self {
             Self::Posted => (Self::Sent, RequestAction::Wait),
-            Self::PostedRegion => (Self::SentRegion, RequestAction::Wait),
             Self::Answered => (Self::Idle, RequestAction::Complete),
             Self::AnsweredRegion => (Self::Invalidating, RequestAction::PostLocalInvalidate),
             _ => self.broken(ProtocolError::AlreadySent),
