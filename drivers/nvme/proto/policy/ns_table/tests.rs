@@ -154,6 +154,10 @@ fn disks_are_in_the_order_of_nsids() {
     assert_eq!(nsids(&table), [1, 5, 9]);
     assert_eq!(table.get(5).unwrap().nsid(), 5);
     assert!(table.get(3).is_none());
+    // The disk of a new namespace follows one of the same NSID that is gone but still in use.
+    table.insert(disk(5, 7)).unwrap();
+    let nguids = table.disks().iter().map(|disk| disk.wwid.ids.nguid);
+    assert!(nguids.eq([1, 5, 7, 9].map(|byte| Some([byte; 16]))));
 }
 
 #[test]

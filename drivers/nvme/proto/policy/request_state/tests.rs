@@ -142,6 +142,20 @@ fn completes_only_when_all_is_over() {
 }
 
 #[test]
+fn each_error_has_a_message() {
+    let errors = ALL
+        .iter()
+        .flat_map(|state| EVENTS.map(|event| state.after(event).1));
+    let errors = errors.filter_map(|outcome| match outcome {
+        RequestAction::ProtocolError(error) => Some((letter(outcome), error.to_string())),
+        _ => None,
+    });
+    let errors: BTreeSet<(char, String)> = errors.collect();
+    let messages: BTreeSet<&str> = errors.iter().map(|(_, message)| &**message).collect();
+    assert_eq!((errors.len(), messages.len()), (7, 7));
+}
+
+#[test]
 fn numbers() {
     for (state, number) in ALL.into_iter().zip(0..) {
         assert_eq!(state as u8, number);
