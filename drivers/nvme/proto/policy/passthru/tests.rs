@@ -107,7 +107,13 @@ fn who_may_ask_the_controller() {
 
 #[test]
 fn what_the_driver_relies_on_is_left_alone() {
-    for (opcode, dword10) in [(0x0c, 0), (9, 0x07), (9, 0x8000_000b), (9, 0x0f), (9, 0x16)] {
+    let queues = [0x00, 0x01, 0x04, 0x05].map(|opcode| (opcode, 0));
+    let features = [0x07, 0x8000_000b, 0x0f, 0x16].map(|feature| (9, feature));
+    for (opcode, dword10) in queues
+        .into_iter()
+        .chain(features)
+        .chain([(0x08, 0), (0x0c, 0)])
+    {
         let refused = admin_command(&user(opcode, dword10));
         assert_eq!(refused, Err(PassthruError::NotSupported), "{opcode:#x}");
     }
