@@ -168,6 +168,7 @@ impl Association {
     /// The order is that of [`nvme_rdma_transport::queue`]: unpublish the queues, drain the queue
     /// pairs, end the requests, free everything.
     pub(super) fn tear_down(self: KBox<Self>, controller: &Controller, inflight: InflightPolicy) {
+        controller.holds_io.set(inflight != InflightPolicy::Fail);
         self.end_io(controller, inflight);
         match inflight {
             InflightPolicy::Fail => controller.held_writes.fail(),
@@ -176,9 +177,17 @@ impl Association {
         end_admin(&self.admin);
     }
 
+    /// Tears down queues that were not published, so that no request is in flight on them. Requests
+    /// that are held stay so. Sleeps.
+    pub(super) fn discard(self: KBox<Self>, controller: &Controller) {
+        self.end_io(controller, InflightPolicy::Fail);
+        end_admin(&self.admin);
+    }
+
     /// Tears down the I/O queues, disables the controller (`CC.EN`), then tears down the admin
     /// queue. Best effort: errors of the disable are only logged. Sleeps.
     pub(super) fn disable(self: KBox<Self>, controller: &Controller) {
+        controller.holds_io.set(true);
         self.end_io(controller, InflightPolicy::Retry);
         let limit = Msecs::new(self.capabilities.disable_timeout_ms());
         let admin = self.command(controller, limit.min(controller.settings().connect_timeout));
@@ -190,7 +199,6 @@ impl Association {
     }
 
     fn end_io(&self, controller: &Controller, inflight: InflightPolicy) {
-        controller.holds_io.set(inflight != InflightPolicy::Fail);
         for hctx in self.tag_set.data() {
             drop(hctx.queue.take());
         }

@@ -169,7 +169,7 @@ impl<'a> Reconnect<'a> {
         match found {
             Ok(found) => Ok(Reconnected { association, found }),
             Err(failure) => {
-                association.tear_down(controller, InflightPolicy::Fail);
+                association.discard(controller);
                 Err(failure)
             }
         }

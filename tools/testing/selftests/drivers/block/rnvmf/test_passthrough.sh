@@ -67,7 +67,7 @@ programs_see_what_they_see_of_the_c_host() {
 	run nvme smart-log "/dev/$CTRL"
 	has "$OUTPUT" 'critical_warning'
 	# The C host also enables ANA change events, so its value differs.
-	has "$(said get-feature "$disk" -f 0xb)" 'value:0x0*100$'
+	has "$(said get-feature "$disk" -f 0xb)" 'value:0x0*900$'
 	run nvme smart-log "$disk"
 	has "$OUTPUT" 'critical_warning'
 	# `nvme list` reads /sys/class/nvme, where rnvmf has no entries.
