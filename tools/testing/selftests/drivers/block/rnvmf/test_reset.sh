@@ -286,7 +286,7 @@ settings_count_while_it_tries() {
 }
 
 is_held_again() {
-	[[ $(kernel_log) == *"fast_io_fail_tmo raised: queueing I/O again"* ]]
+	[[ $(kernel_log) == *"fast_io_fail_tmo raised: holding I/O again"* ]]
 }
 
 main setup \
