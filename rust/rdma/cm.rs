@@ -50,12 +50,7 @@ mod peer;
 mod private_data;
 mod service;
 
-pub use active::{
-    Addressed,
-    Connecting,
-    Id,
-    Prepared, //
-};
+pub use active::{Addressed, Connecting, Id, Prepared};
 pub use connection::Connected;
 pub use endpoint::{
     Endpoint,
