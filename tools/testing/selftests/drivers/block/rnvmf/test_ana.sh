@@ -9,9 +9,7 @@
 INACCESSIBLE='asymmetric access inaccessible'
 
 setup() {
-	modprobe rnvmf && network_single && backend_memory disk 64 512 && target_simple "$BACKEND" ||
-		return 1
-	OBJECTS=$(rdma_objects)
+	modprobe rnvmf && network_single && backend_memory disk 64 512 && target_simple "$BACKEND"
 }
 
 # ana STATE: set the ANA state of the namespaces at the IPv4 port.

@@ -22,9 +22,7 @@ setup() {
 	backend_memory two 64 512 && target_subsystem "$OTHER" && target_namespace "$OTHER" 1 "$BACKEND" &&
 		target_export 4421 "$OTHER" || return 1
 	TWO=$BACKEND
-	backend_memory meta1 8 512 && META=($BACKEND) && backend_memory meta2 8 512 && META+=($BACKEND) ||
-		return 1
-	OBJECTS=$(rdma_objects)
+	backend_memory meta1 8 512 && META=("$BACKEND") && backend_memory meta2 8 512 && META+=("$BACKEND")
 }
 
 # start_map TABLE: create the map over the disks, and start verified writes to it. DM is its path, IO
