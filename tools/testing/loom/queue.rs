@@ -82,14 +82,14 @@ pub(crate) mod slot {
         wr::{Operation, Unposted},
     };
 
-    pub(crate) trait SlotTable: CommandKind + Sized {
+    pub(crate) trait SlotLookup: CommandKind + Sized {
         fn slot(queue: &Self::Queue, tag: u16) -> Option<&dyn Slot<Self>>;
     }
 
-    pub(crate) trait Slot<K: SlotTable> {
+    pub(crate) trait Slot<K: SlotLookup> {
         fn set_aside(&self, capsule: Operation<Capsule<K>>);
 
-        fn unposted(
+        fn undo(
             &self,
             queue: &QueuePair<K::Queue>,
             unposted: Unposted<Capsule<K>>,

@@ -79,7 +79,9 @@ fn one_writer() {
         assert_eq!(counter.get(), 1);
         counter.add(2);
         assert_eq!(counter.get(), 3);
-        readers.map(|reader| reader.join().unwrap());
+        for reader in readers {
+            reader.join().unwrap();
+        }
         assert_eq!(counter.get(), 3);
     });
 }

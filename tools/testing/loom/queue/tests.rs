@@ -4,7 +4,7 @@ use super::{
     capsule::{Capsule, CommandKind},
     params::{Inline, QueueConfig},
     send_batch::{Doorbell, SendBatch},
-    slot::{Slot, SlotTable},
+    slot::{Slot, SlotLookup},
     slot_state::Unsent,
 };
 use crate::{
@@ -41,7 +41,7 @@ impl Ulp for Kind {
     fn finish(_: u16) {}
 }
 
-impl SlotTable for Kind {
+impl SlotLookup for Kind {
     fn slot(queue: &Queue, _: u16) -> Option<&dyn Slot<Self>> {
         Some(queue)
     }
@@ -58,7 +58,7 @@ impl Slot<Kind> for Queue {
         self.returned.lock().unwrap().push(capsule.tag);
     }
 
-    fn unposted(&self, _: &QueuePair<Queue>, unposted: Unposted<Capsule<Kind>>) -> Unsent<u16> {
+    fn undo(&self, _: &QueuePair<Queue>, unposted: Unposted<Capsule<Kind>>) -> Unsent<u16> {
         self.set_aside(unposted.operation);
         Unsent {
             error: unposted.error,
