@@ -172,7 +172,9 @@ fn abandons() {
         let queue = Arc::clone(&queue);
         thread::spawn(move || queue.submit(tag, Doorbell::Defer))
     });
-    others.map(|other| other.join().unwrap());
+    for other in others {
+        other.join().unwrap();
+    }
     queue.context.batch.abandon(&queue.context);
     assert_eq!(queue.posted(), []);
     assert_eq!(queue.returned(), [0, 1]);

@@ -46,7 +46,9 @@ fn publishes_content() {
     let slot = empty();
     let readers = [(); 2].map(|()| reader(&slot));
     assert!(slot.publish(Arc::new(Data::new(VALID))).is_none());
-    readers.map(|reader| reader.join().unwrap());
+    for reader in readers {
+        reader.join().unwrap();
+    }
 }
 
 /// The object that was taken is no longer used.

@@ -25,7 +25,9 @@ fn stays_set() {
         });
         flag.set(true);
         assert!(flag.get(), "the setter sees its own store");
-        readers.map(|reader| reader.join().unwrap());
+        for reader in readers {
+            reader.join().unwrap();
+        }
     });
 }
 

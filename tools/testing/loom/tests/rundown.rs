@@ -56,7 +56,9 @@ fn waits_for_users() {
     let users = [(); 2].map(|()| user(&guarded));
     assert!(guarded.end());
     guarded.object.set(RELEASED);
-    users.map(|user| user.join().unwrap());
+    for user in users {
+        user.join().unwrap();
+    }
 }
 
 /// A user next to a present one is waited for, too, although the rundown was closed between.
