@@ -103,7 +103,8 @@ impl HeldWrites {
     /// Returns the number of writes of the connection that is being torn down. May sleep.
     pub(super) fn count_new(&self) -> usize {
         let list = self.list.lock();
-        list.iter().filter(|held| held.is_new()).count()
+        let count = |count: usize, held: &HeldWrite| count.saturating_add(held.is_new().into());
+        list.iter().fold(0, count)
     }
 
     /// Sets when the writes of the connection that is being torn down are released. Those of earlier
