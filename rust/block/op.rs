@@ -31,15 +31,6 @@ impl Op {
     /// Mask of the operation in `cmd_flags`: `REQ_OP_MASK`.
     pub(super) const MASK: u32 = (1 << bindings::REQ_OP_BITS) - 1;
 
-    /// Returns whether data goes to the device, or data of the device changes. C: `op_is_write()`.
-    pub fn is_write(self) -> bool {
-        match self {
-            Self::Write | Self::Discard | Self::WriteZeroes | Self::DriverOut => true,
-            Self::Read | Self::Flush | Self::DriverIn => false,
-            Self::Other(op) => op & 1 != 0,
-        }
-    }
-
     /// Returns the operation in the `cmd_flags` of a request.
     #[inline]
     pub(super) fn from_flags(flags: bindings::blk_opf_t) -> Self {

@@ -252,9 +252,9 @@ impl<T: Operations> Request<T> {
         unsafe { (*self.as_raw()).nr_phys_segments }
     }
 
-    /// Returns whether the request moves data to the device (`op_is_write`).
+    /// Returns whether data goes to the device, or data of the device changes. C: `op_is_write()`.
     #[inline]
-    pub(super) fn is_write(&self) -> bool {
+    pub fn is_write(&self) -> bool {
         self.flags() & 1 != 0
     }
 

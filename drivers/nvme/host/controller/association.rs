@@ -316,7 +316,7 @@ fn end_inflight(
         stats.retried();
     }
     match (held, fate) {
-        (Some(held), fate) if request.op().is_write() => held.hold(request, fate),
+        (Some(held), fate) if request.is_write() => held.hold(request, fate),
         (_, HeldFate::Retry) => request.requeue(None),
         (_, HeldFate::Fail) => disk::end(request, Status::Transport),
     }

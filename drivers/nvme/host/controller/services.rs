@@ -129,8 +129,9 @@ impl Services {
         numbers: Arc<Numbers>,
         events: Arc<dyn EventSink>,
     ) -> Result<Arc<Self>> {
-        // A controller has one scan work, and a partition scan for each disk. max_active is divided among NUMA nodes, and
-        // work that waits for one target must not delay other controllers: use the maximum.
+        // A controller has one scan work, and a partition scan for each disk. max_active is divided
+        // among NUMA nodes, and work that waits for one target must not delay other controllers:
+        // use the maximum.
         let work = OwnedQueue::new(c"rnvmf", WorkKind::MemReclaim, OwnedQueue::MAX_ACTIVE)?;
         Arc::pin_init(
             try_pin_init!(Self {

@@ -95,7 +95,7 @@ fn recovered(error: &CtrlError) -> String {
     format!("{age}recovered since: {}", error.message)
 }
 
-/// Returns a time in seconds in its largest unit of which there are two.
+/// Returns a time in hours, minutes or seconds: in the largest unit that gives at least 2.
 fn span(seconds: u32) -> String {
     match seconds {
         0..120 => format!("{seconds} s"),
