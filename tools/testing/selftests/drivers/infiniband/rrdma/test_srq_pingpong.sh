@@ -7,7 +7,7 @@
 . "$HERE/lib/pingpong.sh"
 
 requirements() {
-	need_sample srq_pingpong ibv_srq_pingpong
+	need_sample srq_pingpong ibv_srq_pingpong nft
 }
 
 setup() {
@@ -69,6 +69,14 @@ loss_is_repaired() {
 	network_has_lost
 }
 
+# The program sends a message on each queue pair, and ends after 4 of them: before the sample gets an
+# acknowledgement, but after it has received more messages than it waits for.
+last_acknowledgements_are_lost() {
+	pingpong_drops_acks input
+	srq server 4 4 64 1024 8 16 ""
+	has "$RESULT" ", last message not acknowledged$"
+}
+
 # A queue pair that fails in the middle of a message has consumed a receive that never completes.
 peer_that_disappears_is_left_in_time() {
 	pingpong_start srq client 4 1000000 262144 1024 "num_qp=4 rx_depth=16 patience=4000" "-q 4 -r 16"
@@ -113,6 +121,7 @@ main setup \
 	limit_is_told \
 	queue_is_grown \
 	loss_is_repaired \
+	last_acknowledgements_are_lost \
 	peer_that_disappears_is_left_in_time \
 	peer_with_fewer_queue_pairs_is_told \
 	can_be_unloaded_at_any_moment \

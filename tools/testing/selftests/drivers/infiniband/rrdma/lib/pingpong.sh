@@ -98,6 +98,18 @@ pingpong_tells_loss() {
 	network_has_lost
 }
 
+# pingpong_drops_acks input|output: drop the acknowledgements (opcode 17) that arrive at this end, or
+# that it sends, until `pingpong_passes_acks`.
+pingpong_drops_acks() {
+	defer pingpong_passes_acks
+	run nft "table inet rrdma_acks { chain acks {
+		type filter hook $1 priority 0; udp dport 4791 @th,64,8 17 drop; }; }"
+}
+
+pingpong_passes_acks() {
+	nft destroy table inet rrdma_acks
+}
+
 # pingpong_unloads SERVICE SIZE MTU [PARAMETER [OPTION...]]: unload the sample after several delays,
 # without a peer and with one.
 pingpong_unloads() {
