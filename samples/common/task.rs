@@ -26,6 +26,9 @@
 //! - `rrdma_rc_pingpong: failed: protection domain: ENOMEM`, or
 //! - `rrdma_rc_pingpong: stopped at last message: the module is unloaded`.
 //!
+//! A task that keeps its objects until it is stopped logs its success itself, by
+//! [`SampleTask::report`].
+//!
 //! The module stays loaded afterwards. To run the task again, reload the module.
 //!
 //! Unloading the module, and removing a device that the task uses, stop the task and wait until it
@@ -326,7 +329,8 @@ impl SampleTask {
         self.wake.complete_all();
     }
 
-    fn report(&self, result: Result<Summary, StepError>) {
+    /// Logs the result of the task. May sleep.
+    pub(crate) fn report(&self, result: Result<Summary, StepError>) {
         match (result, self.stop.as_ref()) {
             (Ok(line), _) => pr_info!("done: {line}\n"),
             (Err(failure), None) => pr_err!("failed: {failure}\n"),

@@ -143,11 +143,13 @@ impl<T: Transport> Receives<T> for () {
     }
 }
 
-/// Time to keep the queue pairs when all messages are exchanged. If the last acknowledgement was
-/// lost, the peer retries its message, and needs another acknowledgement.
-const LINGER: Msecs = Msecs::new(300);
+/// No limit: only the end of the task ends the wait.
+const EVER: Msecs = Msecs::new(u32::MAX);
 
 /// Runs the ping-pong; this is the task of the sample.
+///
+/// The queue pairs remain until the task is stopped. If the last acknowledgement was lost, the peer
+/// retries its message, and needs another acknowledgement.
 pub(crate) fn run<T: Transport>(task: &Arc<SampleTask>) -> Result<Summary, StepError> {
     let settings = Settings::get()?;
     let device = task.device(&settings.device)?;
@@ -192,10 +194,8 @@ pub(crate) fn run<T: Transport>(task: &Arc<SampleTask>) -> Result<Summary, StepE
         receives.refill()
     })?;
     let time = start.elapsed().as_micros_ceil();
-    let summary = summary::<T>(&settings, &round, time, &receives)?;
-    // Nothing completes this wait: it ends by its timeout, or when the task is stopped.
-    let _ = task.wait_for("end", LINGER, || None::<()>);
-    Ok(summary)
+    task.report(Ok(summary::<T>(&settings, &round, time, &receives)?));
+    task.wait_for("end", EVER, || None)
 }
 
 /// Returns the summary of a ping-pong that took `time` microseconds.

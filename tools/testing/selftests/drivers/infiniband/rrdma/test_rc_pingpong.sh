@@ -7,7 +7,7 @@
 . "$HERE/lib/pingpong.sh"
 
 requirements() {
-	need_sample rc_pingpong ibv_rc_pingpong
+	need_sample rc_pingpong ibv_rc_pingpong nft
 }
 
 setup() {
@@ -55,6 +55,17 @@ loss_is_repaired() {
 	pingpong rc server 4 50 16384 1024 "check=1" -c
 	pingpong rc client 6 50 16384 4096 "check=1" -c
 	network_has_lost
+}
+
+# The program resends its last message until it gets an acknowledgement.
+last_acknowledgement_is_repeated() {
+	pingpong_drops_acks output
+	pingpong_start rc server 4 1 4096 1024 "" ""
+	sample_done
+	pingpong_passes_acks
+	peer_end ping
+	has "$OUTPUT" "1 iters in "
+	sample_unload
 }
 
 peer_that_disappears_is_left_in_time() {
@@ -108,6 +119,7 @@ main setup \
 	wrong_bytes_are_seen \
 	wrong_lengths_are_seen \
 	loss_is_repaired \
+	last_acknowledgement_is_repeated \
 	peer_that_disappears_is_left_in_time \
 	can_be_unloaded_at_any_moment \
 	survives_its_device \
