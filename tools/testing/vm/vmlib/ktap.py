@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Count test results in the KTAP output of selftests, and in the output of cargo."""
 
+import collections
 import re
 
 _RESULT = re.compile(r"(not )?ok (\d+)\b\s*(?:- )?([^#]*)(?:#\s*(\w+)\s*(.*))?$")
@@ -11,11 +12,16 @@ _CARGO_IGNORED = re.compile(r"test (\S+) \.\.\. ignored(?:, (.*))?$")
 # Exit status of a selftest that is skipped.
 SKIP = 4
 
+# Number of lines that a test printed last, which its failure repeats; and for all failures.
+REPEATED = 15
+REPEATED_IN_ALL = 40
+
 
 class Tally:
-    """Results of tests: the number that passed, and a line for each failure and each skip.
+    """Results of tests: the number that passed, and a text for each failure and each skip.
 
-    `took` has the duration of each selftest: pairs of seconds and a name.
+    The first line of a failure names the test; the others are what it printed last. `took` has the
+    duration of each selftest: pairs of seconds and a name.
     """
 
     def __init__(self):
@@ -27,6 +33,16 @@ class Tally:
     def summary(self):
         """Return the last line of a test run."""
         return f"{self.passed} passed, {len(self.failures)} failed, {len(self.skips)} skipped"
+
+    def failed(self):
+        """Yield a line for each failure, each followed by what the test printed last."""
+        left = REPEATED_IN_ALL
+        for failure in self.failures:
+            what, *printed = failure.splitlines()
+            yield f"failed: {what}"
+            for line in printed[max(len(printed) - left, 0):]:
+                yield f"  | {line}"
+                left -= 1
 
     def add(self, other):
         """Add the results of another tally."""
@@ -59,7 +75,8 @@ class Test:
         self._failures = []
         self._skips = []
         self._planned = None
-        self._last = ""
+        # The lines after the last result.
+        self._printed = collections.deque(maxlen=REPEATED)
 
     def see(self, line):
         """Handle a line that the test printed."""
@@ -72,28 +89,33 @@ class Test:
         elif result:
             self._result(*result.groups())
         elif line.strip():
-            self._last = line.strip()
+            self._printed.append(line.strip())
 
     def _result(self, negation, number, text, directive, reason):
         what = f"{self.name}: {number} {text.strip()}".rstrip()
         if negation:
-            self._failures.append(what)
+            self._fail(what)
         elif (directive or "").upper() in ("SKIP", "XFAIL"):
             self._skips.append(f"{what}: {reason or 'no reason given'}")
         else:
             self._passed += 1
+        self._printed.clear()
+
+    def _fail(self, what):
+        self._failures.append("\n".join([what, *self._printed]))
 
     def end(self, status, tally):
         """Add the results to a tally. `status` is the exit status; None if the VM ended first."""
         seen = self._passed + len(self._failures) + len(self._skips)
         if status == SKIP and not seen:
-            self._skips.append(f"{self.name}: {self._last or 'no reason given'}")
+            reason = self._printed[-1] if self._printed else "no reason given"
+            self._skips.append(f"{self.name}: {reason}")
         elif status == 0 and not seen:
-            self._failures.append(f"{self.name}: reported no result")
+            self._fail(f"{self.name}: reported no result")
         elif status is None:
-            self._failures.append(f"{self.name}: the VM ended while it ran")
+            self._fail(f"{self.name}: the VM ended while it ran")
         elif status not in (0, SKIP) and not self._failures:
-            self._failures.append(f"{self.name}: ended with status {status}")
+            self._fail(f"{self.name}: ended with status {status}")
         if self._planned is not None and status is not None and 0 < self._planned != seen:
             self._failures.append(f"{self.name}: planned {self._planned} results, reported {seen}")
         tally.passed += self._passed
