@@ -187,7 +187,7 @@ lying_logs() {
 	lies 1 'reading the discovery log: ' entries status 0x4002
 	lies 1 'not in flight' log cid 0x0fff
 	lies 1 'target disconnected' entries hang-up
-	LIMIT=2 lies 5 'reading the discovery log: no response' log silent
+	LIMIT=5 lies 5 'reading the discovery log: no response' log silent
 }
 
 # odd PATTERN ARGUMENT...: the log of the hostile target has an odd record. Standard error must name

@@ -36,7 +36,7 @@ refused() {
 	shift 3
 	hostile "$@"
 	expect "$status" rnvmf connect -a "$TARGET4" -s "$SERVICE" -n "$NQN" \
-		--timeout $((${LIMIT:-5} * SLOWDOWN)) -o json
+		--timeout $((5 * SLOWDOWN)) -o json
 	has "$ERRORS" "\"message\":\"[^\"]*($pattern)"
 	has "$ERRORS" "\"stage\":\"$stage\""
 	gone
@@ -174,9 +174,9 @@ rejected_io_queues() {
 	has "$ERRORS" '"qid":[12]'
 	AFTER=2 refused 1 connect 'rejected by target: .*send queue size' request reject 4 4
 	has "$ERRORS" '"qid":[12]'
-	LIMIT=2 AFTER=1 refused 5 connect 'timed out after' request silent
+	AFTER=1 refused 5 connect 'timed out after' request silent
 	has "$ERRORS" '"qid":[12]'
-	LIMIT=2 AFTER=2 refused 5 connect 'timed out after' request silent
+	AFTER=2 refused 5 connect 'timed out after' request silent
 	has "$ERRORS" '"qid":[12]'
 }
 
@@ -184,7 +184,7 @@ rejected_io_queues() {
 comes_back_without_io_queues() {
 	local CONNECT_OPTIONS=(--reconnect-delay 1) first
 	hostile
-	connect "$TARGET4" --timeout $((2 * SLOWDOWN))
+	connect_hostile
 	first=$(disk_number)
 	SEES='0 queues' comes_back_after 'rejected by target: target is out of resources' 1 request reject 6 4
 	same disk "$first" "$(disk_number)"
@@ -652,7 +652,7 @@ disconnects() {
 }
 
 silences() {
-	local step LIMIT=1
+	local step
 	refused 5 connect 'timed out after' request silent
 	for step in connect capabilities controller connect-io; do
 		refused 5 '[a-z-]+' 'no response|become ready' $step silent

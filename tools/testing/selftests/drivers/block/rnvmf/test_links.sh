@@ -112,7 +112,7 @@ near_end_down_for_longer_than_a_keep_alive() {
 # The loss lasts for several reconnect attempts and delays; I/O waits for the one that succeeds.
 down_for_longer_than_attempts_and_pauses() {
 	start_switched
-	connect "$TARGET4" -k "$SLOWDOWN" -c 1 --timeout $((2 * SLOWDOWN))
+	connect "$TARGET4" -k "$SLOWDOWN" -c 1 --timeout $((5 * SLOWDOWN))
 	start_verify
 	cable far down
 	wait_until $((2 * SOON)) tried_twice || fail "no reconnect attempt in progress: $OUTPUT"

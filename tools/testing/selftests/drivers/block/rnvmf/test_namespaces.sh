@@ -445,7 +445,7 @@ disconnect_during_a_rescan() {
 # A connection loss ends a scan; the host scans again after the reconnect.
 loss_during_a_rescan() {
 	EVENTS=0 AFTER=1 hostile list hang-up
-	SERVICE=$HOSTILE_PORT connect "$TARGET4" -c 1 --timeout $((2 * SLOWDOWN))
+	SERVICE=$HOSTILE_PORT connect "$TARGET4" -c 1 --timeout $((5 * SLOWDOWN))
 	expect 1 rnvmf rescan "$CTRL"
 	has "$ERRORS" 'the namespaces are scanned after the reconnect'
 	disconnect "$CTRL"

@@ -185,7 +185,7 @@ not_two_at_once() {
 
 target_goes_during_a_reset() {
 	start_pair
-	connect "$TARGET4" --timeout $((2 * SLOWDOWN))
+	connect "$TARGET4" --timeout $((5 * SLOWDOWN))
 	start_verify
 	start_reset
 	reset_ends 5 "reset $CTRL: .*; reconnecting continues"
