@@ -117,15 +117,6 @@ impl Association {
         controller.admin(&self.admin, Deadline::after(limit))
     }
 
-    /// Shuts the controller down (`CC.SHN`). Best effort: errors are only logged. Sleeps.
-    pub(super) fn shut_down(&self, controller: &Controller) {
-        let limit = self.scan_context.identity.shutdown_timeout_ms();
-        let admin = self.command(controller, Msecs::new(limit));
-        if let Err(failure) = admin.shut_down(self.configuration) {
-            controller.log(format_args!("shutdown: {}", failure.message()));
-        }
-    }
-
     /// Makes the queues available to disks, user space and scan work. Sleeps.
     pub(super) fn publish(&self, controller: &Controller) {
         let admin = self.admin.queue_pair();
@@ -195,6 +186,22 @@ impl Association {
             controller.log(format_args!("reset: {}", failure.message()));
         }
         self.settle_held_writes(controller);
+        end_admin(&self.admin);
+    }
+
+    /// Tears down the I/O queues, shuts the controller down (`CC.SHN`), then tears down the admin
+    /// queue. Best effort: errors of the shutdown are only logged. Sleeps.
+    ///
+    /// A target may disconnect the I/O queues during a shutdown, which would count as a loss.
+    pub(super) fn shut_down(self: KBox<Self>, controller: &Controller) {
+        controller.holds_io.set(false);
+        self.end_io(controller, InflightPolicy::Fail);
+        controller.held_writes.fail();
+        let limit = self.scan_context.identity.shutdown_timeout_ms();
+        let admin = self.command(controller, Msecs::new(limit));
+        if let Err(failure) = admin.shut_down(self.configuration) {
+            controller.log(format_args!("shutdown: {}", failure.message()));
+        }
         end_admin(&self.admin);
     }
 

@@ -347,9 +347,11 @@ impl CtrlThread {
         });
         match disks {
             Ok(_) => association.shut_down(&self.ctrl),
-            Err(failure) => self.ctrl.warn(format_args!("{}", failure.message())),
+            Err(failure) => {
+                self.ctrl.warn(format_args!("{}", failure.message()));
+                association.tear_down(&self.ctrl, InflightPolicy::Fail);
+            }
         }
-        association.tear_down(&self.ctrl, InflightPolicy::Fail);
         // No objects are left on the device, so its removal need not wait for the disks.
         self.ctrl.release_device();
         // Wait for scan work to end; its I/O has ended.

@@ -212,6 +212,19 @@ static void hang_up(struct queue *queue)
 	rdma_disconnect(queue->id);
 }
 
+void part_io_queues(void)
+{
+	struct queue *queue;
+
+	for (queue = queues; queue; queue = queue->next) {
+		if (!queue->qid || queue->ended)
+			continue;
+		hang_up(queue);
+		while (!queue->ended)
+			take_event(queue->id->channel);
+	}
+}
+
 static void deliver(struct queue *queue, struct reply *reply)
 {
 	bool early = reply->data_length && !reply->data_last;

@@ -836,6 +836,15 @@ knows_an_eui() {
 	leave
 }
 
+# A target that disconnects the I/O queues at a shutdown, as SPDK does, causes no loss: the host has
+# disconnected them before.
+shuts_down_without_io_queues() {
+	hostile configure part
+	connect_hostile
+	leave
+	same "number of failed shutdowns" 0 "$(logged "$CTRL: shutdown: ")"
+}
+
 # A request without a response is retried on each new connection, but not endlessly.
 never_answers_io_again_and_again() {
 	local CONNECT_OPTIONS=(--reconnect-delay 1) reader
@@ -1087,6 +1096,7 @@ main setup \
 	data_after_the_answer_that_keeps_the_key \
 	discards_and_zeroes \
 	knows_an_eui \
+	shuts_down_without_io_queues \
 	never_answers_io \
 	never_answers_io_again_and_again \
 	hangs_up_again_and_again \

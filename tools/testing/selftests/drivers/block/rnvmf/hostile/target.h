@@ -137,6 +137,9 @@ bool move(struct queue *queue, enum ibv_wr_opcode opcode, unsigned int length, u
 /* Makes the target ignore the present connections: no reply, no acknowledged disconnect. */
 void mute_queues(void);
 
+/* Disconnects the I/O queues, and waits until the host has disconnected them, too. */
+void part_io_queues(void);
+
 /* hostile/answer.c */
 
 /* Undoes the last write to the block TRAP, and keeps its data. */

@@ -17,6 +17,16 @@ static void twist_hang_up(struct queue *queue, struct reply *reply)
 	reply->hang_up = true;
 }
 
+/* CC.SHN in the value of a Property Set. */
+#define SHUTDOWN	(3 << 14)
+
+/* Disconnects the I/O queues at a shutdown, before the reply. */
+static void twist_part(struct queue *queue, struct reply *reply)
+{
+	if (get(reply->sqe + 48, 4) & SHUTDOWN)
+		part_io_queues();
+}
+
 /* Bits of a status: index of the command retry delay (CRD). */
 #define STATUS_DELAY	0x1800
 
@@ -203,6 +213,7 @@ static const struct twist twists[] = {
 	{ "drift", twist_drift }, { "short", twist_short }, { "steal", twist_steal },
 	{ "deaf", twist_deaf }, { "stale", twist_stale }, { "keep-late", twist_keep_late },
 	{ "head", twist_head }, { "outlive", twist_outlive },
+	{ "part", twist_part },
 };
 const struct twist *find_twist(const char *name)
 {
