@@ -15,6 +15,7 @@ use kernel::{
     fmt,
     prelude::*, //
 };
+use nvme_proto::format::identify::ControllerType;
 use rrdma::sysfs::{
     Attribute,
     Attributes, //
@@ -48,9 +49,16 @@ impl Attributes for Controller {
         }),
         // The target.
         fact!(c"cntlid", |info| info.identity.controller_id),
+        // Discovery and administrative controllers are not in sysfs.
+        fact!(c"cntrltype", |info| match info.identity.kind {
+            ControllerType::Io => "io",
+            _ => "reserved",
+        }),
+        Attribute::new(c"dctype", |_, f| f.write_str("none")),
         fact!(c"model", |info| info.identity.model),
         fact!(c"serial", |info| info.identity.serial),
         fact!(c"firmware_rev", |info| info.identity.firmware),
+        fact!(c"numa_node", |info| info.numa_node),
         // The queues: `queue_count` includes the admin queue, `sqsize` is zero-based.
         fact!(c"queue_count", |info| info
             .io_queues

@@ -264,8 +264,10 @@ impl<'a> Setup<'a> {
             .held_writes
             .reserve(requests)
             .map_err(|error| CtrlError::kernel(ErrorStage::Queues, error, "held writes"))?;
+        let device = queue.queue_pair().device();
         let info = CtrlInfo {
-            device: queue.queue_pair().device().name(),
+            device: device.name(),
+            numa_node: device.attributes().numa_node,
             identity: identity.clone(),
             io_queues: split,
             queue_size: params.size().entries(),

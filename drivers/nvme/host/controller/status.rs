@@ -81,6 +81,8 @@ pub(crate) struct CtrlStatus {
 /// Properties of a controller, known once it is connected.
 pub(crate) struct CtrlInfo {
     pub(crate) device: device::Name,
+    /// NUMA node of the RDMA device, or -1.
+    pub(crate) numa_node: i32,
     pub(crate) identity: Arc<identify::Controller>,
     pub(crate) io_queues: IoQueueCounts,
     /// Entries of an I/O queue.

@@ -10,7 +10,13 @@ use crate::name::DiskName;
 use kernel::{
     fmt,
     prelude::*,
-    sync::Arc, //
+    sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
+        Arc, //
+    },
 };
 use nvme_proto::format::{
     identify::{
@@ -32,11 +38,17 @@ use rrdma::{
 /// The size of a block-layer sector, as a power of two.
 const SECTOR_SHIFT: u8 = 9;
 
-/// Sysfs attributes of a disk: the identifiers of its namespace, with the names and formats of the
-/// C host.
+/// Sysfs attributes of a disk: properties of its namespace, with the names and formats of the C
+/// host.
 pub(super) const ATTRIBUTES: &[Attribute<NsDisk>] = &[
     Attribute::new(c"wwid", |disk, f| write!(f, "{}", disk.wwid)),
     Attribute::new(c"nsid", |disk, f| write!(f, "{}", disk.wwid.nsid)),
+    Attribute::new(c"csi", |disk, f| write!(f, "{}", disk.wwid.ids.command_set)),
+    // Namespaces with metadata get no disk.
+    Attribute::new(c"metadata_bytes", |_, f| f.write_str("0")),
+    Attribute::new(c"nuse", |disk, f| {
+        write!(f, "{}", disk.used_blocks.load(ordering::Relaxed))
+    }),
     Attribute::optional(
         c"uuid",
         |disk| disk.wwid.ids.uuid.is_some(),
@@ -82,6 +94,8 @@ pub(crate) struct NsDisk {
     pub(crate) block_shift: BlockShift,
     /// Deallocated blocks read as zeroes.
     pub(crate) deallocate_zeroes: RelaxedBool,
+    /// Blocks in use, as of the last scan.
+    pub(crate) used_blocks: Atomic<u64>,
     /// The namespace is gone or was replaced: all I/O fails.
     pub(crate) gone: Arc<RelaxedBool>,
     /// Kept alive by the disk.

@@ -41,6 +41,8 @@ const MAX_BLOCK_SHIFT: u8 = rrdma::block::MAX_BLOCK_SIZE.ilog2() as u8;
 pub(super) struct ScannedNs {
     pub(super) wwid: Wwid,
     pub(super) limits: BlockLimits,
+    /// Blocks in use (NUSE).
+    pub(super) used_blocks: u64,
     /// The namespace is ready for I/O (NSTAT.NRDY).
     pub(super) ready: bool,
 }
@@ -112,6 +114,7 @@ impl<'a> NsIdentifier<'a> {
             Ok(limits) => IdentifiedNs::Usable(ScannedNs {
                 wwid: self.wwid(nsid, data.ids),
                 limits,
+                used_blocks: data.namespace.used,
                 ready: data.independent.ready,
             }),
             Err(why) => IdentifiedNs::Unsupported(why),

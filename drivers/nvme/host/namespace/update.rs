@@ -31,7 +31,13 @@ use crate::disk::{
 use kernel::{
     prelude::*,
     str::CString,
-    sync::Arc, //
+    sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
+        Arc, //
+    },
 };
 use nvme_proto::policy::{
     limits::block::BlockLimits,
@@ -146,12 +152,14 @@ impl DiskUpdate<'_> {
         Ok(())
     }
 
-    /// Updates the other limits of a disk.
+    /// Updates the other limits of a disk, and the number of blocks in use.
     fn update_limits(&self, scanned: &ScannedNs) -> Result<(), ScanError> {
         let nsid = scanned.wwid.nsid;
         let outdated = self.set.with(|table| -> Result<_, ScanError> {
             table.apply(self.found.seq)?;
             Ok(table.get(nsid).and_then(|disk| {
+                let used_blocks = &disk.disk.data().used_blocks;
+                used_blocks.store(scanned.used_blocks, ordering::Relaxed);
                 let now = revalidate::updated_limits(&disk.limits, &scanned.limits)?;
                 Some((disk.disk.clone(), now))
             }))
@@ -246,6 +254,7 @@ impl DiskUpdate<'_> {
             wwid: scanned.wwid,
             block_shift: BlockShift::new(limits.block_shift),
             deallocate_zeroes: RelaxedBool::new(limits.write_zeroes_may_deallocate),
+            used_blocks: Atomic::new(scanned.used_blocks),
             gone: pending.gone.clone(),
             controller: self.controller.clone(),
         };

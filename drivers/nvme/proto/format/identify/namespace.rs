@@ -16,6 +16,8 @@ pub struct Namespace {
     pub size: u64,
     /// Capacity in blocks (NCAP); 0 if the namespace is not attached to the controller.
     pub capacity: u64,
+    /// Blocks in use (NUSE).
+    pub used: u64,
     /// Features (NSFEAT): see [`Self::has_own_atomicity`] and [`Self::performance`].
     pub features: u8,
     /// LBA format in use.
@@ -98,6 +100,7 @@ impl Namespace {
         Ok(Self {
             size: fields.u64::<0>(),
             capacity: fields.u64::<8>(),
+            used: fields.u64::<16>(),
             features: fields.u8::<24>(),
             format: format(&formats, format_index),
             deallocation: fields.u8::<33>(),

@@ -16,6 +16,7 @@ fn layout() {
     let data = block(&[
         (0, &[1, 2, 3, 4, 5, 6, 7, 8]),
         (8, &[2, 0, 0, 0, 0, 0, 0, 1]),
+        (16, &[3, 0, 0, 0, 0, 0, 0, 1]),
         (24, &[0x32, 63, 0x32]),
         (33, &[0x09]),
         (36, &[7, 0]),
@@ -30,6 +31,7 @@ fn layout() {
     let namespace = Namespace::parse(&data).unwrap();
     assert_eq!(namespace.size, 0x0807_0605_0403_0201);
     assert_eq!(namespace.capacity, 0x0100_0000_0000_0002);
+    assert_eq!(namespace.used, 0x0100_0000_0000_0003);
     assert!(namespace.has_own_atomicity());
     assert_eq!(
         namespace.format,

@@ -109,10 +109,11 @@ as_the_c_host_shows_it() {
 	connect_with_c "${options[@]}" -l 60
 	same_attributes "/sys/class/rnvmf/$CTRL" "/sys/class/nvme/$THEIRS" state transport address \
 		subsysnqn hostnqn hostid model serial firmware_rev queue_count sqsize kato \
-		reconnect_delay ctrl_loss_tmo fast_io_fail_tmo
+		reconnect_delay ctrl_loss_tmo fast_io_fail_tmo cntrltype dctype numa_node
 	for nsid in $BOTH $NGUID_ONLY $NONE; do
 		wait_until 10 is_there their_disk "$nsid" || fail "the C host has no namespace $nsid"
-		same_attributes "/sys/block/${CTRL}n$nsid" "$(their_disk "$nsid")" wwid nguid eui nsid
+		same_attributes "/sys/block/${CTRL}n$nsid" "$(their_disk "$nsid")" wwid nguid eui nsid \
+			csi metadata_bytes nuse
 	done
 	same_attributes "/sys/block/${CTRL}n$BOTH" "$(their_disk $BOTH)" uuid
 }
