@@ -47,3 +47,4 @@ const req_flags_t rrdma_RQF_QUIET = RQF_QUIET;
 const blk_features_t rrdma_BLK_FEAT_WRITE_CACHE = BLK_FEAT_WRITE_CACHE;
 const blk_features_t rrdma_BLK_FEAT_FUA = BLK_FEAT_FUA;
 const blk_features_t rrdma_BLK_FEAT_ROTATIONAL = BLK_FEAT_ROTATIONAL;
+const blk_features_t rrdma_BLK_FEAT_ATOMIC_WRITES = BLK_FEAT_ATOMIC_WRITES;

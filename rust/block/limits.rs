@@ -49,6 +49,14 @@ pub struct Limits {
     pub max_discard_segments: u16,
     /// Maximum size of a write-zeroes request, in sectors; 0 disables these requests.
     pub max_write_zeroes_sectors: u32,
+    /// Zeroing deallocates blocks that then read as zeroes, unless a request forbids it.
+    pub write_zeroes_unmap: bool,
+    /// Maximum size of an atomic write, in bytes: at least one logical block, and at most
+    /// `chunk_sectors`; 0 disables atomic writes.
+    pub atomic_write_max: u32,
+    /// Atomic writes do not cross multiples of this number of bytes, which is 0 or a power of two
+    /// not below `atomic_write_max`.
+    pub atomic_write_boundary: u32,
     /// Requests do not cross multiples of this number of sectors.
     pub chunk_sectors: u32,
     /// The device has a volatile write cache, so it needs flushes.
@@ -76,7 +84,8 @@ impl Limits {
             && (self.max_segment_size == 0 || self.max_segment_size >= page)
             && is_mask(self.virt_boundary_mask)
             && is_mask(self.dma_alignment as usize)
-            && self.dma_alignment < page;
+            && self.dma_alignment < page
+            && self.has_sane_atomic_writes();
 
         if !sane {
             return Err(EINVAL);
@@ -96,9 +105,30 @@ impl Limits {
             discard_granularity: self.discard_granularity,
             max_discard_segments: self.max_discard_segments,
             max_write_zeroes_sectors: self.max_write_zeroes_sectors,
+            max_hw_wzeroes_unmap_sectors: match self.write_zeroes_unmap {
+                true => self.max_write_zeroes_sectors,
+                false => 0,
+            },
+            atomic_write_hw_max: self.atomic_write_max,
+            atomic_write_hw_boundary: self.atomic_write_boundary,
+            atomic_write_hw_unit_min: self.block_size(),
+            atomic_write_hw_unit_max: power_of_two_within(self.atomic_write_max),
             chunk_sectors: self.chunk_sectors,
             ..raw
         })
+    }
+
+    /// Returns the logical block size, in bytes.
+    fn block_size(&self) -> u32 {
+        self.logical_block_size.max(SECTOR_SIZE)
+    }
+
+    fn has_sane_atomic_writes(&self) -> bool {
+        let (max, boundary) = (self.atomic_write_max, self.atomic_write_boundary);
+        max == 0
+            || max >= self.block_size()
+                && (self.chunk_sectors == 0 || max / SECTOR_SIZE <= self.chunk_sectors)
+                && (boundary == 0 || boundary.is_power_of_two() && boundary >= max)
     }
 
     /// Returns `others` with the features of this structure set or cleared.
@@ -107,6 +137,10 @@ impl Limits {
             (self.write_cache, bindings::rrdma_BLK_FEAT_WRITE_CACHE),
             (self.fua, bindings::rrdma_BLK_FEAT_FUA),
             (self.rotational, bindings::rrdma_BLK_FEAT_ROTATIONAL),
+            (
+                self.atomic_write_max != 0,
+                bindings::rrdma_BLK_FEAT_ATOMIC_WRITES,
+            ),
         ]
         .into_iter()
         .fold(others, |features, (set, feature)| match set {
@@ -114,6 +148,11 @@ impl Limits {
             false => features & !feature,
         })
     }
+}
+
+/// Returns the largest power of two that does not exceed `size`; 0 for 0.
+fn power_of_two_within(size: u32) -> u32 {
+    size.checked_ilog2().map_or(0, |shift| 1 << shift)
 }
 
 /// Returns whether `mask` is 0 or a power of two minus 1.

@@ -63,7 +63,7 @@ impl Revalidation {
 ///
 /// Size and write protection are not among them. Transfers do not become larger than those that the
 /// disk was created with. They may become smaller; the target then fails larger requests that are
-/// held.
+/// held. A held write that is larger than atomic writes are now may be torn if the power fails.
 pub fn updated_limits(before: &BlockLimits, now: &BlockLimits) -> Option<BlockLimits> {
     let now = BlockLimits {
         capacity_sectors: before.capacity_sectors,

@@ -28,6 +28,8 @@ pub struct Namespace {
     pub atomic_write_zero_based: u16,
     /// Offset of the first boundary of atomic writes, in blocks (NABO).
     pub atomic_boundary_offset: u16,
+    /// Distance of boundaries of atomic writes in blocks, zero-based (NABSPF); 0 for none.
+    pub atomic_boundary_zero_based: u16,
     /// Distance of boundaries that an I/O should not cross, in blocks (NOIOB); 0 for none.
     pub io_boundary: u16,
     /// Preferred granularity of writes in blocks, zero-based (NPWG).
@@ -106,6 +108,7 @@ impl Namespace {
             deallocation: fields.u8::<33>(),
             atomic_write_zero_based: fields.u16::<36>(),
             atomic_boundary_offset: fields.u16::<42>(),
+            atomic_boundary_zero_based: fields.u16::<44>(),
             io_boundary: fields.u16::<46>(),
             write_granularity_zero_based: fields.u16::<64>(),
             deallocate_granularity_zero_based: fields.u16::<68>(),
@@ -117,7 +120,7 @@ impl Namespace {
         })
     }
 
-    /// Returns whether [`Self::atomic_write_zero_based`] is valid.
+    /// Returns whether the fields on atomic writes are valid.
     pub const fn has_own_atomicity(&self) -> bool {
         self.features & (1 << 1) != 0
     }

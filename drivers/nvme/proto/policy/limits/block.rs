@@ -61,6 +61,8 @@ pub struct BlockLimits {
     /// Reads and writes should not cross a multiple of this number of sectors, which is a power of
     /// two; 0 for no boundary.
     pub chunk_sectors: u32,
+    /// Limits of atomic writes.
+    pub atomic_writes: AtomicWriteLimits,
     /// Limits of discards; `None` if they are not supported.
     pub discard: Option<DiscardLimits>,
     /// Largest Write Zeroes, in sectors; 0 if the command is not supported.
@@ -74,6 +76,15 @@ pub struct BlockLimits {
     pub rotational: bool,
     /// Whether the namespace is write protected.
     pub read_only: bool,
+}
+
+/// Limits of writes that stay whole if the power fails, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AtomicWriteLimits {
+    /// Largest atomic write: at least a block.
+    pub max: u32,
+    /// An atomic write must not cross a multiple of this power of two; 0 for no boundary.
+    pub boundary: u32,
 }
 
 /// Limits of discards.
@@ -123,7 +134,9 @@ impl BlockLimits {
     ) -> Result<Self, UnsupportedNamespace> {
         let blocks = BlockSize::of(controller, inputs)?;
         let namespace = inputs.namespace;
-        let write = WriteSizes::of(controller, namespace, blocks);
+        let chunk_sectors = chunk_sectors(namespace, blocks);
+        let atomic_writes = AtomicWriteLimits::of(namespace, blocks, chunk_sectors);
+        let write = WriteSizes::of(controller, namespace, blocks, atomic_writes);
         let write_zeroes = write_zeroes_sectors(controller, blocks);
         Ok(Self {
             block_shift: blocks.shift,
@@ -132,7 +145,8 @@ impl BlockLimits {
             io_min: write.least,
             io_opt: write.optimal,
             max_sectors: blocks.transfer_sectors(controller.max_sectors)?,
-            chunk_sectors: chunk_sectors(namespace, blocks),
+            chunk_sectors,
+            atomic_writes,
             discard: discard(controller, inputs, blocks),
             max_write_zeroes_sectors: write_zeroes,
             write_zeroes_may_deallocate: write_zeroes > 0 && namespace.deallocated_reads_zero(),
@@ -232,7 +246,12 @@ struct WriteSizes {
 }
 
 impl WriteSizes {
-    fn of(controller: &ControllerInputs<'_>, namespace: &Namespace, blocks: BlockSize) -> Self {
+    fn of(
+        controller: &ControllerInputs<'_>,
+        namespace: &Namespace,
+        blocks: BlockSize,
+        atomic_writes: AtomicWriteLimits,
+    ) -> Self {
         let mut least = blocks.size;
         let mut optimal = 0;
         if namespace.performance(controller.version).any() {
@@ -242,25 +261,43 @@ impl WriteSizes {
             }
         }
         // File systems rely on a physical block being written atomically.
-        let physical = least.min(Self::atomic(namespace, blocks));
+        let physical = least.min(atomic_writes.max);
         Self {
             physical: power_of_two_within(physical),
             least,
             optimal,
         }
     }
+}
 
-    /// Returns the size in bytes that is written atomically if the power fails.
+impl AtomicWriteLimits {
+    /// Returns the limits of a namespace: one block, unless it reports more.
     ///
     /// The value of the controller (AWUPF) is not used, because it need not hold for the LBA format
-    /// of this namespace. Nor is a value with boundaries at an offset, which the block layer does
-    /// not support.
-    fn atomic(namespace: &Namespace, blocks: BlockSize) -> u32 {
-        if namespace.has_own_atomicity() && namespace.atomic_boundary_offset == 0 {
-            blocks.bytes(from_zero_based(namespace.atomic_write_zero_based))
-        } else {
-            blocks.size
+    /// of this namespace. Nor are boundaries at an offset, or at a distance that is not a power of
+    /// two: the block layer does not support them.
+    fn of(namespace: &Namespace, blocks: BlockSize, chunk_sectors: u32) -> Self {
+        let one_block = Self {
+            max: blocks.size,
+            boundary: 0,
+        };
+        if !namespace.has_own_atomicity() || namespace.atomic_boundary_offset != 0 {
+            return one_block;
         }
+        let max = blocks.bytes(from_zero_based(namespace.atomic_write_zero_based));
+        let boundary = match namespace.atomic_boundary_zero_based {
+            0 => 0,
+            distance => blocks.bytes(from_zero_based(distance)),
+        };
+        if boundary != 0 && (!boundary.is_power_of_two() || boundary < max) {
+            return one_block;
+        }
+        // The block layer splits requests there.
+        let max = match chunk_sectors.saturating_mul(1 << SECTOR_SHIFT) {
+            0 => max,
+            chunk => max.min(chunk),
+        };
+        Self { max, boundary }
     }
 }
 

@@ -5,7 +5,7 @@ use core::ops::Deref;
 use super::*;
 use crate::{
     format::identify::{NamespaceIds, Text, Wwid},
-    policy::limits::block::BlockLimits,
+    policy::limits::block::{AtomicWriteLimits, BlockLimits},
 };
 
 /// A disk, or one that is being added.
@@ -93,6 +93,10 @@ const LIMITS: BlockLimits = BlockLimits {
     io_opt: 0,
     max_sectors: 2048,
     chunk_sectors: 0,
+    atomic_writes: AtomicWriteLimits {
+        max: 512,
+        boundary: 0,
+    },
     discard: None,
     max_write_zeroes_sectors: 0,
     write_zeroes_may_deallocate: false,

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::format::identify::{NamespaceIds, Text};
+use crate::policy::limits::block::AtomicWriteLimits;
 
 fn wwid(nguid: u8) -> Wwid {
     Wwid {
@@ -24,6 +25,10 @@ const LIMITS: BlockLimits = BlockLimits {
     io_opt: 0,
     max_sectors: 2048,
     chunk_sectors: 0,
+    atomic_writes: AtomicWriteLimits {
+        max: 512,
+        boundary: 0,
+    },
     discard: None,
     max_write_zeroes_sectors: 0,
     write_zeroes_may_deallocate: false,

@@ -21,6 +21,7 @@ fn layout() {
         (33, &[0x09]),
         (36, &[7, 0]),
         (42, &[8, 1]),
+        (44, &[9, 1]),
         (46, &[0, 1]),
         (64, &[15, 0, 14, 0, 16, 0, 17, 0, 18, 0]),
         (99, &[1]),
@@ -44,6 +45,7 @@ fn layout() {
     assert!(namespace.deallocated_reads_zero());
     assert_eq!(namespace.atomic_write_zero_based, 7);
     assert_eq!(namespace.atomic_boundary_offset, 0x108);
+    assert_eq!(namespace.atomic_boundary_zero_based, 0x109);
     assert_eq!(namespace.io_boundary, 256);
     assert_eq!(namespace.write_granularity_zero_based, 15);
     assert_eq!(namespace.deallocate_granularity_zero_based, 16);

@@ -73,6 +73,10 @@ fn plain_namespace() {
         io_opt: 0,
         max_sectors: 2048,
         chunk_sectors: 0,
+        atomic_writes: AtomicWriteLimits {
+            max: 4096,
+            boundary: 0,
+        },
         discard: Some(DiscardLimits {
             granularity: 4096,
             max_sectors: 0xffff_fff8,
@@ -193,6 +197,47 @@ fn write_sizes() {
         let actual = (limits.physical_block_size, limits.io_min, limits.io_opt);
         assert_eq!(actual, (physical, least, best), "{features:#x}");
     }
+}
+
+#[test]
+fn atomic_writes() {
+    // NSFEAT, NAWUPF, NABO, NABSPF, NOIOB; limits in blocks.
+    let cases = [
+        ((0, 15, 0, 31, 0), (1, 0)),
+        ((2, 0, 0, 0, 0), (1, 0)),
+        ((2, 15, 0, 0, 0), (16, 0)),
+        ((2, 6, 0, 0, 0), (7, 0)),
+        ((2, 15, 1, 31, 0), (1, 0)),
+        ((2, 15, 0, 31, 0), (16, 32)),
+        ((2, 15, 0, 15, 0), (16, 16)),
+        ((2, 15, 0, 14, 0), (1, 0)),
+        ((2, 15, 0, 32, 0), (1, 0)),
+        ((2, 15, 0, 31, 8), (8, 32)),
+        ((2, 15, 0, 31, 64), (16, 32)),
+        ((2, u16::MAX, 0, 0, 0), (1 << 16, 0)),
+    ];
+    for (fields, (max, boundary)) in cases {
+        let limits = TestInputs::with(|w| {
+            (
+                w.namespace.features,
+                w.namespace.atomic_write_zero_based,
+                w.namespace.atomic_boundary_offset,
+                w.namespace.atomic_boundary_zero_based,
+                w.namespace.io_boundary,
+            ) = fields;
+        });
+        let expected = AtomicWriteLimits {
+            max: max * 4096,
+            boundary: boundary * 4096,
+        };
+        assert_eq!(limits.unwrap().atomic_writes, expected, "{fields:?}");
+    }
+    // More bytes than 32 bits can count.
+    let huge = TestInputs::with(|w| {
+        (w.namespace.format.data_shift, w.max_block_shift) = (16, 16);
+        (w.namespace.features, w.namespace.atomic_write_zero_based) = (2, u16::MAX);
+    });
+    assert_eq!(huge.unwrap().atomic_writes.max, 1 << 16);
 }
 
 #[test]
@@ -341,6 +386,11 @@ fn check(limits: &BlockLimits) {
         .capacity_sectors
         .checked_mul(512)
         .is_some_and(|n| i64::try_from(n).is_ok()));
+    let atomic = limits.atomic_writes;
+    assert!(atomic.max >= block && atomic.max % block == 0);
+    assert!(limits.chunk_sectors == 0 || atomic.max >> 9 <= limits.chunk_sectors);
+    assert!(atomic.boundary == 0 || atomic.boundary.is_power_of_two());
+    assert!(atomic.boundary == 0 || atomic.boundary >= atomic.max);
     if let Some(discard) = limits.discard {
         assert!(discard.max_sectors >= sectors && discard.max_sectors % sectors == 0);
         assert!(discard.granularity >= block && discard.granularity % block == 0);

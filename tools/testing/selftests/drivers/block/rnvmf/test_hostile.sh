@@ -818,9 +818,44 @@ discards_and_zeroes() {
 	connect_hostile
 	run blkdiscard "$(disk "$CTRL" 1)"
 	run blkdiscard --zeroout --offset 4096 --length 65536 "$(disk "$CTRL" 1)"
+	# The namespace deallocates the blocks, which read as zeroes then.
+	limit_is write_zeroes_unmap_max_hw_bytes "$(queue_limit "$(disk "$CTRL" 1)" write_zeroes_max_bytes)" ||
+		fail "no limit of zeroing with deallocation"
 	count discard >"$SCRATCH/count" || fail "the target received no discard"
 	count zeroes >"$SCRATCH/count" || fail "the target received no Write Zeroes"
 	leave
+}
+
+# One block is written atomically; more if the namespace says so (NAWUPF), but not across a boundary.
+writes_atomically() {
+	hostile
+	connect_hostile
+	may_write_atomically 512 0
+	leave
+	hostile namespace poke 2 24 1
+	connect_hostile
+	may_write_atomically 4096 8192
+	leave
+}
+
+# may_write_atomically BYTES BOUNDARY: these must be the limits, and RWF_ATOMIC must follow them.
+may_write_atomically() {
+	limit_is atomic_write_max_bytes "$1" || fail "atomic_write_max_bytes is not $1"
+	limit_is atomic_write_unit_max_bytes "$1" || fail "atomic_write_unit_max_bytes is not $1"
+	limit_is atomic_write_boundary_bytes "$2" || fail "atomic_write_boundary_bytes is not $2"
+	run python3 - "$(disk "$CTRL" 1)" "$1" <<'END'
+import errno, mmap, os, sys
+RWF_ATOMIC = 0x40
+path, size = sys.argv[1], int(sys.argv[2])
+disk = os.open(path, os.O_RDWR | os.O_DIRECT)
+memory = mmap.mmap(-1, 1 << 20)
+assert os.pwritev(disk, [memoryview(memory)[:size]], 0, RWF_ATOMIC) == size
+try:
+    os.pwritev(disk, [memoryview(memory)[:2 * size]], 0, RWF_ATOMIC)
+    sys.exit("no error")
+except OSError as error:
+    assert error.errno == errno.EINVAL, error
+END
 }
 
 # A namespace with an EUI-64 as its only identifier.
@@ -1095,6 +1130,7 @@ main setup \
 	data_after_the_answer \
 	data_after_the_answer_that_keeps_the_key \
 	discards_and_zeroes \
+	writes_atomically \
 	knows_an_eui \
 	shuts_down_without_io_queues \
 	never_answers_io \

@@ -261,6 +261,11 @@ static void identify_namespace(uint8_t *data)
 	data[26] = block_shift == FORMAT_1;
 	data[130] = FORMAT_0;
 	data[134] = FORMAT_1;
+	/* DLFEAT: deallocated blocks read as zeroes. Holds with Write Zeroes only. */
+	data[33] = 1 << 3 | 1;
+	/* NAWUPF and NABSPF, zero-based. They hold with NSFEAT.NSABP only, which a twist may set. */
+	put(data + 36, 7, 2);
+	put(data + 44, 15, 2);
 	put(data + 120, htobe64(eui), 8);
 }
 
