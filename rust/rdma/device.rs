@@ -117,12 +117,21 @@ impl Device {
         unsafe { u32::from((*self.as_raw()).node_type) == bindings::RDMA_NODE_RNIC }
     }
 
-    /// Returns whether the device is of the soft-iWARP driver.
-    fn is_siw(&self) -> bool {
+    fn driver_id(&self) -> bindings::rdma_driver_id {
         // SAFETY: `self` is a valid device by the type invariant; its operations are
         // constant.
-        let driver = unsafe { (*self.as_raw()).ops.driver_id };
-        driver == bindings::rdma_driver_id_RDMA_DRIVER_SIW
+        unsafe { (*self.as_raw()).ops.driver_id }
+    }
+
+    /// Returns whether the device is of the soft-iWARP driver.
+    fn is_siw(&self) -> bool {
+        self.driver_id() == bindings::rdma_driver_id_RDMA_DRIVER_SIW
+    }
+
+    /// Returns whether the device is software, without RDMA hardware: soft-RoCE or soft-iWARP. Any
+    /// context.
+    pub fn is_software(&self) -> bool {
+        self.is_siw() || self.driver_id() == bindings::rdma_driver_id_RDMA_DRIVER_RXE
     }
 
     /// Returns whether the device checks the whole key when a peer's message invalidates a region.

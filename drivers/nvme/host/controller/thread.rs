@@ -27,6 +27,7 @@ use super::{
 use crate::{
     ctrl_error::CtrlError,
     namespace::ScanResult,
+    options::Limit,
     uapi::ErrorStage, //
 };
 use core::ops::ControlFlow;
@@ -133,6 +134,7 @@ impl CtrlThread {
 
     /// Adds the first disks, then serves the controller.
     fn connected(&self, association: KBox<Association>, guard: ScanGuard<'_>) {
+        self.log_limitations(&association);
         *self.ctrl.scan_context.lock() = Some(association.scan_context.clone());
         match self.make_disks(&association, guard) {
             Ok(()) => self.live(association),
@@ -143,6 +145,24 @@ impl CtrlThread {
                 self.end_disks();
                 self.ctrl.fail(&failure);
             }
+        }
+    }
+
+    /// Logs why the connection may fail more often, or be slower, than a user expects.
+    fn log_limitations(&self, association: &Association) {
+        // With 0 seconds, dm-multipath joins the paths.
+        let is_joined = matches!(self.ctrl.settings().fast_io_fail_tmo, Limit::After(0));
+        if association.scan_context.identity.has_other_paths() && !is_joined {
+            self.ctrl.log(format_args!(
+                "the subsystem may have other paths: only this one is used (no multipath)"
+            ));
+        }
+        let device = association.admin.queue_pair().device();
+        if device.is_software() {
+            let name = device.name();
+            self.ctrl.log(format_args!(
+                "{name} is a software RDMA device: not for performance measurements"
+            ));
         }
     }
 

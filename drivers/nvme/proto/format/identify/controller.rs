@@ -21,7 +21,8 @@ pub struct Controller {
     pub model: Text<40>,
     /// Firmware revision (FR).
     pub firmware: Text<8>,
-    /// Multi-path I/O and namespace sharing (CMIC): see [`Self::ana_transition_time`].
+    /// Multi-path I/O and namespace sharing (CMIC): see [`Self::has_other_paths`] and
+    /// [`Self::ana_transition_time`].
     pub multipath: u8,
     /// Largest transfer (MDTS), as a power of two of the smallest memory page; 0 for no limit.
     pub max_transfer_shift: u8,
@@ -160,6 +161,11 @@ impl Controller {
     /// most 60 s.
     pub fn shutdown_timeout_ms(&self) -> u32 {
         (self.shutdown_time_us / 1000).clamp(5_000, 60_000)
+    }
+
+    /// Returns whether the subsystem may have other ports or controllers (CMIC).
+    pub const fn has_other_paths(&self) -> bool {
+        self.multipath & 3 != 0
     }
 
     /// Returns the longest time that a change of an ANA state takes, in seconds; `None` if the

@@ -74,6 +74,14 @@ fn nothing_is_claimed_by_zeroes() {
 }
 
 #[test]
+fn paths() {
+    for multipath in 0..=u8::MAX {
+        let controller = Controller::parse(&block(&[(76, &[multipath])])).unwrap();
+        assert_eq!(controller.has_other_paths(), multipath % 4 != 0);
+    }
+}
+
+#[test]
 fn shutdown_timeouts() {
     for (us, ms) in [
         (0, 5_000),

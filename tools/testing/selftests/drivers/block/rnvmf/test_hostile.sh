@@ -858,6 +858,29 @@ except OSError as error:
 END
 }
 
+# The log tells once that only one path is used, unless dm-multipath is, and that the RDMA device is
+# software.
+tells_of_limitations() {
+	local CONNECT_OPTIONS=(--reconnect-delay 1)
+	told_of 0 1
+	told_of 1 2 controller poke 1 76 1
+	told_of 2 3 controller poke 2 76 1
+	CONNECT_OPTIONS+=(-F 0)
+	told_of 2 4 controller poke 3 76 1
+}
+
+# told_of PATHS DEVICES ARGUMENT...: connect and reconnect; then the log must have this many lines.
+told_of() {
+	local paths=$1 devices=$2
+	shift 2
+	hostile "$@"
+	connect_hostile
+	goes_and_is_back "$@"
+	same "lines on paths" "$paths" "$(logged "$CTRL: the subsystem may have other paths")"
+	same "lines on the device" "$devices" "$(logged "$CTRL: rnvmf_rxe0 is a software RDMA device")"
+	leave
+}
+
 # A namespace with an EUI-64 as its only identifier.
 knows_an_eui() {
 	local sysfs
@@ -1131,6 +1154,7 @@ main setup \
 	data_after_the_answer_that_keeps_the_key \
 	discards_and_zeroes \
 	writes_atomically \
+	tells_of_limitations \
 	knows_an_eui \
 	shuts_down_without_io_queues \
 	never_answers_io \
