@@ -12,6 +12,7 @@ use super::{
         InflightPolicy,
     },
     scan_work,
+    serve,
     setup,
     status::ReconnectStatus,
     Controller,
@@ -26,6 +27,7 @@ use crate::{
     options::Limit, //
     uapi::ErrorStage,
 };
+use core::ops::ControlFlow;
 use kernel::{
     prelude::*,
     time::{
@@ -55,6 +57,9 @@ use rrdma::{
         Msecs, //
     },
 };
+
+/// Pause before the second scan of a new connection.
+const RESCAN: Msecs = Msecs::from_secs(1);
 
 /// A new connection, and the result of a scan on it.
 pub(super) struct Reconnected {
@@ -156,23 +161,45 @@ impl<'a> Reconnect<'a> {
         deadline: Deadline,
     ) -> Result<Reconnected, CtrlError> {
         let association = setup::reconnect(controller, first, deadline)?;
-        let admin = controller.admin(&association.admin, deadline);
-        // Only mark disks here. Scan work applies the other changes later: they wait for I/O, which
-        // is held now. A disk whose namespace cannot be identified fails the attempt: the
-        // namespace may be another one by now, and I/O must not reach it before this is known.
-        let context = &association.scan_context;
-        let awaited = ChangedNamespaces::default();
-        let found = scan_work::scan(controller, &admin, context, awaited).and_then(|found| {
-            found.mark_gone(&controller.namespaces, controller)?;
-            Ok(found)
-        });
-        match found {
+        match Self::scan(controller, &association, deadline) {
             Ok(found) => Ok(Reconnected { association, found }),
             Err(failure) => {
                 association.discard(controller);
                 Err(failure)
             }
         }
+    }
+
+    /// Scans the namespaces, and marks the disks whose namespaces are gone. A namespace that is
+    /// missing is looked for again once, because the target may be about to list it.
+    ///
+    /// Only marks disks. Scan work applies the other changes later: they wait for I/O, which is held
+    /// now. A disk whose namespace cannot be identified fails the attempt: the namespace may be
+    /// another one by now, and I/O must not reach it before this is known.
+    fn scan(
+        controller: &Controller,
+        association: &Association,
+        deadline: Deadline,
+    ) -> Result<ScanResult, CtrlError> {
+        let admin = controller.admin(&association.admin, deadline);
+        let context = &association.scan_context;
+        let scan = || scan_work::scan(controller, &admin, context, ChangedNamespaces::default());
+        let mut found = scan()?;
+        if found.misses_namespace(&controller.namespaces) {
+            // Leaves most of the time for the second scan.
+            let pause = RESCAN.min(Msecs::new(deadline.left().get() / 4));
+            let rescan = Deadline::after(pause);
+            let queues = association.keep_alive_queues();
+            serve::serve(controller, queues, deadline, || {
+                match controller.is_deleting() || rescan.left() == Msecs::new(0) {
+                    true => ControlFlow::Break(()),
+                    false => ControlFlow::Continue(rescan),
+                }
+            })?;
+            found = scan()?;
+        }
+        found.mark_gone(&controller.namespaces, controller)?;
+        Ok(found)
     }
 
     /// Increments a counter of connects. The next change of state notifies user space.

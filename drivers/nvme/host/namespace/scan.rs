@@ -75,6 +75,12 @@ pub(super) struct UnknownNs {
 }
 
 impl ScanResult {
+    /// Whether a disk would be marked as gone because its namespace is missing. Sleeps, but not for
+    /// I/O.
+    pub(crate) fn misses_namespace(&self, set: &NamespaceSet) -> bool {
+        set.with(|table| table.misses_namespace(self))
+    }
+
     /// Marks the disks as gone whose namespaces are gone or were replaced: they refuse all I/O.
     /// Does not remove them, and applies no other change. Sleeps, but not for I/O.
     ///

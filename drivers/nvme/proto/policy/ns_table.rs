@@ -215,6 +215,14 @@ impl<D: NsEntry + 'static, S: Storage<D> + DerefMut<Target = [D]>, P: NsEntry> N
         Ok(failure)
     }
 
+    /// Returns whether a disk that is not gone would be, because the scan has no usable namespace for
+    /// it. Another scan may find the namespace: a target may list its namespaces only a moment after
+    /// it accepts connections.
+    pub fn misses_namespace<V: ScanView>(&self, scan: &V) -> bool {
+        let mut disks = self.disks().iter().filter(|disk| !disk.is_gone());
+        disks.any(|disk| matches!(scan.state(disk.nsid()), NsState::Unusable))
+    }
+
     /// Adds the pending entry of a disk for a namespace that the scan `seq` found. Later scans
     /// apply to it until [`end_pending`](Self::end_pending).
     ///

@@ -197,6 +197,18 @@ fn later_scan_supersedes() {
 }
 
 #[test]
+fn missing_namespace_of_a_disk_that_is_not_gone() {
+    let mut table = table(&[1, 2]);
+    assert!(table.misses_namespace(&scan(&[1])));
+    assert!(!table.misses_namespace(&scan(&[1, 2, 3])));
+    // Another or an unknown namespace is not missing.
+    let others = Scan(vec![disk(1, 9)], vec![(2, "not now")]);
+    assert!(!table.misses_namespace(&others));
+    table.get_mut(2).unwrap().set_gone();
+    assert!(!table.misses_namespace(&scan(&[1])));
+}
+
+#[test]
 fn missing_or_other_namespace_loses_its_disk_once() {
     let mut table = table(&[1, 2, 3]);
     let found = Scan(vec![disk(1, 1), disk(3, 9)], Vec::new());

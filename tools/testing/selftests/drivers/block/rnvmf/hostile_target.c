@@ -29,6 +29,8 @@ static enum step twisted = OTHER;
 static const struct twist *twist;
 /* Commands of the twisted step that still get a correct reply: AFTER in the environment. */
 static unsigned long spared;
+/* Commands of the twisted step until the twist ends: FIRST in the environment; 0 for no end. */
+static unsigned long first;
 uint64_t value;
 unsigned int offset;
 unsigned int size;
@@ -268,10 +270,13 @@ static void serve(struct queue *queue, const struct capsule *capsule)
 		return;
 	printf("%u %s\n", queue->qid, step_names[step]);
 	answer(queue, capsule, step, &reply);
-	if (twist && step == twisted && !spared)
+	if (twist && step == twisted && !spared) {
 		twist->apply(queue, &reply);
-	else if (step == twisted && spared)
+		if (first && !--first)
+			twist = NULL;
+	} else if (step == twisted && spared) {
 		spared--;
+	}
 	break_at_random(queue, step, &reply);
 	deliver(queue, &reply);
 }
@@ -561,6 +566,7 @@ int main(int argc, char **argv)
 	tells = getenv("EVENTS");
 	events = tells ? number(getenv("EVENTS")) : 0;
 	spared = getenv("AFTER") ? number(getenv("AFTER")) : 0;
+	first = getenv("FIRST") ? number(getenv("FIRST")) : 0;
 	slow = getenv("SLOW") ? number(getenv("SLOW")) : 0;
 	delay = getenv("DELAY") ? number(getenv("DELAY")) : 0;
 	version = getenv("VERSION") ? number(getenv("VERSION")) : version;

@@ -380,6 +380,24 @@ is_kept_alive() {
 	[ "$(count keep-alive)" -ge 2 ]
 }
 
+# A namespace that the target lists a moment after it accepts the connection keeps its disk. One that is
+# not listed in two scans loses it.
+lists_its_namespaces_late() {
+	local CONNECT_OPTIONS=(--reconnect-delay 1) first
+	hostile
+	connect_hostile
+	first=$(disk_number)
+	FIRST=1 goes_and_is_back list poke 0 0 4
+	same "number of scans" 2 "$(count list)"
+	compare "$(disk "$CTRL" 1)" 65536
+	same disk "$first" "$(disk_number)"
+	goes_and_is_back list poke 0 0 4
+	wait_until "$SOON" no_disks || fail "the disk of a namespace that is gone remains"
+	# A disk that is gone already needs no second scan.
+	same "number of scans" 2 "$(count list)"
+	leave
+}
+
 # The reason of a rejected namespace may change, until it gets a disk.
 comes_back_with_another_refusal() {
 	local CONNECT_OPTIONS=(--reconnect-delay 1)
@@ -1126,6 +1144,7 @@ main setup \
 	comes_back_with_less \
 	poison_command_ends \
 	few_commands_do_not_keep_alive \
+	lists_its_namespaces_late \
 	comes_back_with_another_refusal \
 	cannot_tell_for_a_moment \
 	cannot_tell_of_what_is_lost \
