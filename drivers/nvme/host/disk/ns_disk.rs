@@ -23,6 +23,7 @@ use nvme_proto::format::{
         Hex,
         Wwid, //
     },
+    sqe::Protection,
     status::Status,
     uuid::Uuid,
 };
@@ -44,8 +45,9 @@ pub(super) const ATTRIBUTES: &[Attribute<NsDisk>] = &[
     Attribute::new(c"wwid", |disk, f| write!(f, "{}", disk.wwid)),
     Attribute::new(c"nsid", |disk, f| write!(f, "{}", disk.wwid.nsid)),
     Attribute::new(c"csi", |disk, f| write!(f, "{}", disk.wwid.ids.command_set)),
-    // Namespaces with metadata get no disk.
-    Attribute::new(c"metadata_bytes", |_, f| f.write_str("0")),
+    Attribute::new(c"metadata_bytes", |disk, f| {
+        write!(f, "{}", disk.protection.metadata_size())
+    }),
     Attribute::new(c"nuse", |disk, f| {
         write!(f, "{}", disk.used_blocks.load(ordering::Relaxed))
     }),
@@ -92,6 +94,8 @@ pub(crate) struct NsDisk {
     /// Identifies the namespace; its NSID is in every command.
     pub(crate) wwid: Wwid,
     pub(crate) block_shift: BlockShift,
+    /// Protection information, which commands leave to the target.
+    pub(crate) protection: Protection,
     /// Deallocated blocks read as zeroes.
     pub(crate) deallocate_zeroes: RelaxedBool,
     /// Blocks in use, as of the last scan.

@@ -96,7 +96,7 @@ impl Operations for Io {
         let Some(range) = range(disk, &request) else {
             return Err(reject(request, Status::IoError));
         };
-        let flags = rw_flags(&request);
+        let flags = rw_flags(disk, &request);
         // All code of a read or write between the block layer and the send queue is inlined, so
         // that the command is built in place.
         let submission = Submission {
@@ -167,10 +167,11 @@ fn range(disk: &NsDisk, request: &Request<Io>) -> Option<BlockRange> {
 
 /// Returns the flags of a read or write.
 #[inline]
-fn rw_flags(request: &Request<Io>) -> RwFlags {
+fn rw_flags(disk: &NsDisk, request: &Request<Io>) -> RwFlags {
     RwFlags {
         force_unit_access: request.is_fua(),
         limited_retry: request.no_retry(),
+        protection: disk.protection,
     }
 }
 
@@ -193,7 +194,9 @@ fn other(disk: &NsDisk, request: &Request<Io>) -> Result<(Command, Option<Buffer
                 Deallocate::Forbidden
             };
             let range = range(disk, request).ok_or(Status::IoError)?;
-            (Command::write_zeroes(nsid, range, deallocate), None)
+            let protection = disk.protection;
+            let command = Command::write_zeroes(nsid, range, deallocate, protection);
+            (command, None)
         }
         Op::Discard => {
             let (payload, count) = discard_ranges(disk, request)?;

@@ -140,7 +140,10 @@ impl<'a> NsIdentifier<'a> {
             Ok(NsData {
                 namespace,
                 ids: ids.or_from(&namespace, version),
-                nvm: optional(nvm, NvmNamespace::parse).map_err(|e| malformed(&e))?,
+                nvm: optional(nvm, |data| {
+                    NvmNamespace::parse(data, namespace.format_index) //
+                })
+                .map_err(|e| malformed(&e))?,
                 independent: optional(independent, IndependentNamespace::parse)
                     .map_err(|e| malformed(&e))?,
             })
@@ -172,6 +175,9 @@ impl<'a> NsIdentifier<'a> {
 }
 
 /// Parses data that the controller may lack.
-fn optional<T: Default, E>(data: Option<Buffer>, parse: fn(&[u8]) -> Result<T, E>) -> Result<T, E> {
+fn optional<T: Default, E>(
+    data: Option<Buffer>,
+    parse: impl Fn(&[u8]) -> Result<T, E>,
+) -> Result<T, E> {
     data.map_or_else(|| Ok(T::default()), |data| parse(data.bytes()))
 }

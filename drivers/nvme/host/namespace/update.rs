@@ -253,6 +253,7 @@ impl DiskUpdate<'_> {
             name: disk_name,
             wwid: scanned.wwid,
             block_shift: BlockShift::new(limits.block_shift),
+            protection: limits.protection,
             deallocate_zeroes: RelaxedBool::new(limits.write_zeroes_may_deallocate),
             used_blocks: Atomic::new(scanned.used_blocks),
             gone: pending.gone.clone(),

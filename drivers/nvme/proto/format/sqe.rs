@@ -14,7 +14,7 @@ use crate::format::sgl::Sgl;
 
 pub use self::admin::{Feature, HostBehavior, Identify, LogPage};
 pub use self::fabrics::Connect;
-pub use self::io::{BlockCount, BlockRange, Deallocate, IoOp, RwFlags};
+pub use self::io::{BlockCount, BlockRange, Deallocate, IoOp, Protection, RwFlags};
 
 /// Namespace identifier that stands for all namespaces of a controller.
 pub const ALL_NAMESPACES: u32 = 0xffff_ffff;

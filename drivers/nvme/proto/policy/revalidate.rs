@@ -33,7 +33,7 @@ pub enum RemoveReason {
     Gone,
     /// The NSID belongs to another namespace now.
     IdsChanged,
-    /// The block size changed. Requests in flight were made for the old one.
+    /// The block size or the protection information changed. Requests in flight were made for the old one.
     FormatChanged,
 }
 
@@ -47,7 +47,7 @@ impl Revalidation {
             return Self::Remove(RemoveReason::IdsChanged);
         }
         let (before, now) = (before.limits, now.limits);
-        if now.block_shift != before.block_shift {
+        if now.block_shift != before.block_shift || now.protection != before.protection {
             return Self::Remove(RemoveReason::FormatChanged);
         }
         if now.capacity_sectors == before.capacity_sectors && now.read_only == before.read_only {

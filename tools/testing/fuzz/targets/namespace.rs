@@ -58,7 +58,7 @@ fuzz_target!(|data: &[u8]| {
     let namespace = Namespace::parse(&pages.page()).unwrap();
     let controller = Controller::parse(&pages.page()).unwrap();
     let nvm = NvmController::parse(&pages.page()).unwrap();
-    let nvm_namespace = NvmNamespace::parse(&pages.page()).unwrap();
+    let nvm_namespace = NvmNamespace::parse(&pages.page(), namespace.format_index).unwrap();
     let independent = IndependentNamespace::parse(&pages.page()).unwrap();
     let max_sectors = (choice & 0xffff).max(1);
     let inputs = ControllerInputs {

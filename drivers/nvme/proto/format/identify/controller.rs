@@ -35,7 +35,8 @@ pub struct Controller {
     /// Asynchronous events that the controller supports (OAES): see
     /// [`crate::format::async_event::AsyncEventConfig::for_io`].
     pub async_events: u32,
-    /// Controller attributes (CTRATT): see [`Self::keep_alive_mode`].
+    /// Controller attributes (CTRATT): see [`Self::keep_alive_mode`] and
+    /// [`Self::has_extended_formats`].
     pub attributes: u32,
     /// Controller type (CNTRLTYPE).
     pub kind: ControllerType,
@@ -185,6 +186,12 @@ impl Controller {
         } else {
             KeepAliveMode::CommandBased
         }
+    }
+
+    /// Returns whether namespaces may have other protection information than that of 8 bytes with a
+    /// guard of 16 bits (CTRATT.ELBAS).
+    pub const fn has_extended_formats(&self) -> bool {
+        self.attributes & (1 << 15) != 0
     }
 
     /// Returns whether the controller may request delays of retries.

@@ -20,8 +20,12 @@ pub struct Namespace {
     pub used: u64,
     /// Features (NSFEAT): see [`Self::has_own_atomicity`] and [`Self::performance`].
     pub features: u8,
+    /// Index of the LBA format in use (FLBAS).
+    pub format_index: u8,
     /// LBA format in use.
     pub format: LbaFormat,
+    /// Type of the protection information (DPS); 0 for none.
+    pub protection_type: u8,
     /// Deallocation features (DLFEAT): see [`Self::deallocated_reads_zero`].
     pub deallocation: u8,
     /// Blocks that are written atomically even if the power fails, zero-based (NAWUPF).
@@ -104,7 +108,9 @@ impl Namespace {
             capacity: fields.u64::<8>(),
             used: fields.u64::<16>(),
             features: fields.u8::<24>(),
+            format_index,
             format: format(&formats, format_index),
+            protection_type: fields.u8::<29>() & 7,
             deallocation: fields.u8::<33>(),
             atomic_write_zero_based: fields.u16::<36>(),
             atomic_boundary_offset: fields.u16::<42>(),

@@ -52,6 +52,28 @@ pub enum Deallocate {
     Forbidden,
 }
 
+/// Protection information of blocks (T10 PI), which the controller inserts and strips.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Protection {
+    /// The blocks have none.
+    #[default]
+    None,
+    /// Without a reference tag that commands have to name: type 3.
+    Guard,
+    /// The reference tag is the lower half of the block's number: types 1 and 2.
+    ReferenceTag,
+}
+
+impl Protection {
+    /// Returns the metadata of a block in bytes.
+    pub const fn metadata_size(self) -> u16 {
+        match self {
+            Self::None => 0,
+            Self::Guard | Self::ReferenceTag => 8,
+        }
+    }
+}
+
 /// Options of a read or write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RwFlags {
@@ -59,6 +81,8 @@ pub struct RwFlags {
     pub force_unit_access: bool,
     /// LR: the controller limits its attempts at error recovery.
     pub limited_retry: bool,
+    /// Protection information of the blocks.
+    pub protection: Protection,
 }
 
 impl RwFlags {
@@ -108,6 +132,8 @@ impl Command {
     const VERIFY: u8 = 0x0c;
 
     const WRITE_ZEROES_DEALLOCATE: u16 = 1 << 9;
+    /// PRINFO.PRACT: no protection information is transferred.
+    const PROTECTION_ACTION: u8 = 1 << 5;
     const ATTRIBUTE_DEALLOCATE: u32 = 1 << 2;
 
     /// Returns a Read command.
@@ -132,7 +158,21 @@ impl Command {
         let mut command = Self::with_range(opcode, nsid, range, hints.control());
         // Dataset Management (DSM): no hints.
         command.put::<52, 4>([0; 4]);
+        command.set_protection(range, hints.protection);
         command
+    }
+
+    #[inline]
+    fn set_protection(&mut self, range: BlockRange, protection: Protection) {
+        if protection == Protection::None {
+            return;
+        }
+        let control = self.fields().u8::<51>() | Self::PROTECTION_ACTION;
+        self.put::<51, 1>([control]);
+        if protection == Protection::ReferenceTag {
+            let [a, b, c, d, ..] = range.start.to_le_bytes();
+            self.put::<56, 4>([a, b, c, d]);
+        }
     }
 
     /// Returns a Flush command, which writes the volatile write cache to the medium.
@@ -174,12 +214,19 @@ impl Command {
 
     /// Returns a Write Zeroes command.
     #[inline]
-    pub fn write_zeroes(nsid: u32, range: BlockRange, deallocate: Deallocate) -> Self {
+    pub fn write_zeroes(
+        nsid: u32,
+        range: BlockRange,
+        deallocate: Deallocate,
+        protection: Protection,
+    ) -> Self {
         let control = match deallocate {
             Deallocate::Allowed => Self::WRITE_ZEROES_DEALLOCATE,
             Deallocate::Forbidden => 0,
         };
-        Self::with_range(Self::WRITE_ZEROES, nsid, range, control)
+        let mut command = Self::with_range(Self::WRITE_ZEROES, nsid, range, control);
+        command.set_protection(range, protection);
+        command
     }
 
     /// Returns a Dataset Management command that deallocates ranges. Its data is that of

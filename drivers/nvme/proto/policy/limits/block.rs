@@ -7,7 +7,7 @@ use crate::format::identify::{
     Controller, IndependentNamespace, Namespace, NvmController, NvmNamespace,
 };
 use crate::format::property::Version;
-use crate::format::sqe::BlockCount;
+use crate::format::sqe::{BlockCount, Protection};
 use core::fmt;
 
 /// Input that is the same for all disks of a controller.
@@ -48,6 +48,8 @@ pub struct NamespaceInputs<'a> {
 pub struct BlockLimits {
     /// Size of a block, as a power of two.
     pub block_shift: u8,
+    /// Protection information of a block.
+    pub protection: Protection,
     /// Size of the disk in sectors.
     pub capacity_sectors: u64,
     /// Size in bytes that is written atomically; a power of two.
@@ -108,7 +110,7 @@ pub enum UnsupportedNamespace {
     /// Blocks are smaller than a sector, or larger than the block layer supports; their size as a
     /// power of two.
     BlockShift(u8),
-    /// Blocks have metadata, which would be lost; its size in bytes per block.
+    /// Blocks have metadata that the controller does not insert and strip, so it would be lost; its size in bytes per block.
     Metadata(u16),
     /// The block layer does not support this number of blocks.
     Size(u64),
@@ -140,6 +142,7 @@ impl BlockLimits {
         let write_zeroes = write_zeroes_sectors(controller, blocks);
         Ok(Self {
             block_shift: blocks.shift,
+            protection: protection(controller, inputs)?,
             capacity_sectors: blocks.capacity_sectors(namespace.size)?,
             physical_block_size: write.physical,
             io_min: write.least,
@@ -186,9 +189,6 @@ impl BlockSize {
         if shift < SECTOR_SHIFT || shift > controller.max_block_shift.min(Self::MAX_SHIFT) {
             return Err(UnsupportedNamespace::BlockShift(shift));
         }
-        if format.metadata_size != 0 {
-            return Err(UnsupportedNamespace::Metadata(format.metadata_size));
-        }
         Ok(Self {
             shift,
             size: 1u32.checked_shl(shift.into()).unwrap_or(u32::MAX),
@@ -230,6 +230,22 @@ impl BlockSize {
     /// Returns the bytes of `blocks`; those of one block if 32 bits cannot count them.
     fn bytes(self, blocks: u32) -> u32 {
         self.size.checked_mul(blocks).unwrap_or(self.size)
+    }
+}
+
+/// Returns the protection information of blocks. It must be all of their metadata.
+fn protection(
+    controller: &ControllerInputs<'_>,
+    inputs: &NamespaceInputs<'_>,
+) -> Result<Protection, UnsupportedNamespace> {
+    let is_simple =
+        !controller.controller.has_extended_formats() || inputs.nvm.has_simple_protection();
+    let namespace = inputs.namespace;
+    match (namespace.format.metadata_size, namespace.protection_type) {
+        (0, _) => Ok(Protection::None),
+        (8, 1 | 2) if is_simple => Ok(Protection::ReferenceTag),
+        (8, 3) if is_simple => Ok(Protection::Guard),
+        (size, _) => Err(UnsupportedNamespace::Metadata(size)),
     }
 }
 

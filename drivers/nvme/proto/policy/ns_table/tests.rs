@@ -5,6 +5,7 @@ use core::ops::Deref;
 use super::*;
 use crate::{
     format::identify::{NamespaceIds, Text, Wwid},
+    format::sqe::Protection,
     policy::limits::block::{AtomicWriteLimits, BlockLimits},
 };
 
@@ -87,6 +88,7 @@ type Table = NsTable<List, Disk>;
 
 const LIMITS: BlockLimits = BlockLimits {
     block_shift: 9,
+    protection: Protection::None,
     capacity_sectors: 1000,
     physical_block_size: 512,
     io_min: 512,

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::format::identify::{NamespaceIds, Text};
+use crate::format::sqe::Protection;
 use crate::policy::limits::block::AtomicWriteLimits;
 
 fn wwid(nguid: u8) -> Wwid {
@@ -19,6 +20,7 @@ fn wwid(nguid: u8) -> Wwid {
 
 const LIMITS: BlockLimits = BlockLimits {
     block_shift: 9,
+    protection: Protection::None,
     capacity_sectors: 1000,
     physical_block_size: 4096,
     io_min: 4096,
@@ -76,10 +78,16 @@ fn what_is_under_way_must_fit() {
         block_shift: 12,
         ..LIMITS
     };
-    assert_eq!(
-        revalidate(1, other_blocks),
-        Revalidation::Remove(RemoveReason::FormatChanged)
-    );
+    let other_protection = BlockLimits {
+        protection: Protection::Guard,
+        ..LIMITS
+    };
+    for limits in [other_blocks, other_protection] {
+        assert_eq!(
+            revalidate(1, limits),
+            Revalidation::Remove(RemoveReason::FormatChanged)
+        );
+    }
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn layout() {
         (80, &[0, 1, 2, 0]),
         (88, &[1, 2, 3, 4]),
         (92, &[0, 9, 0, 0x80]),
-        (96, &[0x41, 0, 0, 0]),
+        (96, &[0x41, 0x80, 0, 0]),
         (111, &[1]),
         (128, &[1, 0, 2, 0, 3, 1]),
         (261, &[0x02]),
@@ -49,6 +49,7 @@ fn layout() {
     assert_eq!(controller.shutdown_time_us, 0x0403_0201);
     assert_eq!(controller.async_events, 0x8000_0900);
     assert_eq!(controller.keep_alive_mode(), KeepAliveMode::TrafficBased);
+    assert!(controller.has_extended_formats());
     assert_eq!(controller.kind, ControllerType::Io);
     assert_eq!(controller.retry_delays, [1, 2, 0x103]);
     assert!(controller.has_effects_log());
@@ -68,7 +69,7 @@ fn nothing_is_claimed_by_zeroes() {
     let controller = Controller::parse(&[0; 4096]).unwrap();
     assert_eq!(controller.keep_alive_mode(), KeepAliveMode::CommandBased);
     assert!(!controller.has_dataset_management() && !controller.has_write_zeroes());
-    assert!(!controller.has_write_cache());
+    assert!(!controller.has_write_cache() && !controller.has_extended_formats());
     assert!(!controller.has_keyed_sgl() && !controller.has_sgl_offset());
     assert_eq!(controller.kind, ControllerType::Unknown);
 }

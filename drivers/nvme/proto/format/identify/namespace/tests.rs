@@ -18,6 +18,7 @@ fn layout() {
         (8, &[2, 0, 0, 0, 0, 0, 0, 1]),
         (16, &[3, 0, 0, 0, 0, 0, 0, 1]),
         (24, &[0x32, 63, 0x32]),
+        (29, &[0x0b]),
         (33, &[0x09]),
         (36, &[7, 0]),
         (42, &[8, 1]),
@@ -41,6 +42,7 @@ fn layout() {
             data_shift: 12
         }
     );
+    assert_eq!((namespace.format_index, namespace.protection_type), (18, 3));
     assert!(namespace.write_protected);
     assert!(namespace.deallocated_reads_zero());
     assert_eq!(namespace.atomic_write_zero_based, 7);

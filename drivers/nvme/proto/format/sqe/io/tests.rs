@@ -18,7 +18,7 @@ fn kinds_are_of_io_queues() {
         (Command::write(1, range, hints), IoOp::Write),
         (Command::flush(1), IoOp::Flush),
         (
-            Command::write_zeroes(1, range, Deallocate::Allowed),
+            Command::write_zeroes(1, range, Deallocate::Allowed, Protection::None),
             IoOp::Other,
         ),
     ];
@@ -49,6 +49,7 @@ fn read_and_write() {
     let all = RwFlags {
         force_unit_access: true,
         limited_retry: true,
+        ..plain
     };
     let fua = RwFlags {
         force_unit_access: true,
@@ -82,8 +83,37 @@ fn without_data() {
         (Deallocate::Allowed, 0x0200_00ff),
     ] {
         assert_eq!(
-            *Command::write_zeroes(9, RANGE, deallocate).as_bytes(),
+            *Command::write_zeroes(9, RANGE, deallocate, Protection::None).as_bytes(),
             entry(0x08, 9, [0x5566_7788, 0x1122_3344, dword12, 0, 0, 0])
+        );
+    }
+}
+
+#[test]
+fn protection() {
+    for (protection, size, action, tag) in [
+        (Protection::None, 0, 0, 0),
+        (Protection::Guard, 8, 0x2000_0000, 0),
+        (Protection::ReferenceTag, 8, 0x2000_0000, 0x5566_7788),
+    ] {
+        assert_eq!(protection.metadata_size(), size);
+        let flags = RwFlags {
+            force_unit_access: true,
+            protection,
+            ..RwFlags::default()
+        };
+        let dwords = |dword12: u32| [0x5566_7788, 0x1122_3344, dword12 | action, 0, tag, 0];
+        assert_eq!(
+            *Command::write(7, RANGE, flags).as_bytes(),
+            entry(0x01, 7, dwords(0x4000_00ff))
+        );
+        assert_eq!(
+            *Command::read(7, RANGE, flags).as_bytes(),
+            entry(0x02, 7, dwords(0x4000_00ff))
+        );
+        assert_eq!(
+            *Command::write_zeroes(7, RANGE, Deallocate::Allowed, protection).as_bytes(),
+            entry(0x08, 7, dwords(0x0200_00ff))
         );
     }
 }
@@ -94,7 +124,7 @@ fn range_of_a_command() {
     let commands = [
         Command::read(1, RANGE, plain),
         Command::write(1, RANGE, plain),
-        Command::write_zeroes(1, RANGE, Deallocate::Allowed),
+        Command::write_zeroes(1, RANGE, Deallocate::Allowed, Protection::None),
     ];
     for command in commands {
         assert_eq!(command.range(1), Some(RANGE));

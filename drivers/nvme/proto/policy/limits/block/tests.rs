@@ -32,7 +32,7 @@ impl TestInputs {
             max_sectors: 2048,
             max_block_shift: 12,
             namespace,
-            nvm_namespace: NvmNamespace::parse(&[0; 4096]).unwrap(),
+            nvm_namespace: NvmNamespace::default(),
             independent: IndependentNamespace::default(),
             command_set: 0,
         }
@@ -67,6 +67,7 @@ impl TestInputs {
 fn plain_namespace() {
     let expected = BlockLimits {
         block_shift: 12,
+        protection: Protection::None,
         capacity_sectors: 1 << 21,
         physical_block_size: 4096,
         io_min: 4096,
@@ -241,6 +242,40 @@ fn atomic_writes() {
 }
 
 #[test]
+fn protection() {
+    // Metadata size, DPS, CTRATT, ELBAF.
+    const ELBAS: u32 = 1 << 15;
+    let cases = [
+        ((0, 0, 0, 0), Ok(Protection::None)),
+        ((0, 1, 0, 0), Ok(Protection::None)),
+        ((0, 0, ELBAS, 0x100), Ok(Protection::None)),
+        ((8, 1, 0, 0), Ok(Protection::ReferenceTag)),
+        ((8, 2, 0, 0), Ok(Protection::ReferenceTag)),
+        ((8, 3, 0, 0), Ok(Protection::Guard)),
+        ((8, 3, 0, 0x100), Ok(Protection::Guard)),
+        ((8, 3, ELBAS, 0), Ok(Protection::Guard)),
+        ((8, 3, ELBAS, 0x100), Err(UnsupportedNamespace::Metadata(8))),
+        ((8, 0, 0, 0), Err(UnsupportedNamespace::Metadata(8))),
+        ((8, 4, 0, 0), Err(UnsupportedNamespace::Metadata(8))),
+        ((16, 1, 0, 0), Err(UnsupportedNamespace::Metadata(16))),
+        ((64, 1, 0, 0), Err(UnsupportedNamespace::Metadata(64))),
+        ((7, 1, 0, 0), Err(UnsupportedNamespace::Metadata(7))),
+    ];
+    for (fields, expected) in cases {
+        let limits = TestInputs::with(|w| {
+            (
+                w.namespace.format.metadata_size,
+                w.namespace.protection_type,
+                w.controller.attributes,
+                w.nvm_namespace.extended_format,
+            ) = fields;
+        });
+        let actual = limits.map(|limits| limits.protection);
+        assert_eq!(actual, expected, "{fields:?}");
+    }
+}
+
+#[test]
 fn boundaries() {
     for (boundary, sectors) in [(0, 0), (1, 8), (256, 2048), (255, 0), (0x8000, 0x4_0000)] {
         let limits = TestInputs::with(|w| w.namespace.io_boundary = boundary).unwrap();
@@ -358,7 +393,7 @@ fn any_namespace() {
         inputs.namespace.size >>= random.below(64);
         inputs.max_block_shift = 16;
         inputs.nvm = NvmController::parse(&data).unwrap();
-        inputs.nvm_namespace = NvmNamespace::parse(&data).unwrap();
+        inputs.nvm_namespace = NvmNamespace::parse(&data, 0).unwrap();
         inputs.controller = Controller::parse(&data).unwrap();
         inputs.max_sectors = random.below(32768) as u32;
         if let Ok(limits) = inputs.limits() {

@@ -46,6 +46,7 @@ unsigned long version = 0x00010300;
 unsigned long namespaces = 1;
 unsigned long other;
 uint64_t eui;
+unsigned long protection;
 unsigned long logged = 6;
 /* Queue size (CRQSIZE) that the target returns: ENTRIES in the environment. */
 static unsigned long entries = MAX_ENTRIES;
@@ -575,6 +576,7 @@ int main(int argc, char **argv)
 	if (namespaces > IDENTIFY_SIZE / 4)
 		usage();
 	eui = getenv("EUI") ? number(getenv("EUI")) : 0;
+	protection = getenv("PROTECTION") ? number(getenv("PROTECTION")) : 0;
 	logged = getenv("LOGGED") ? number(getenv("LOGGED")) : logged;
 	entries = getenv("ENTRIES") ? number(getenv("ENTRIES")) : entries;
 	setvbuf(stdout, NULL, _IOLBF, 0);

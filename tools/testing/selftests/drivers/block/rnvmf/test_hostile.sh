@@ -899,6 +899,28 @@ told_of() {
 	leave
 }
 
+# The target inserts and strips protection information of 8 bytes, and checks that the commands say so.
+leaves_protection_to_the_target() {
+	local CONNECT_OPTIONS=(--reconnect-delay 1) first
+	for PROTECTION in 1 2 3; do
+		export PROTECTION
+		hostile controller poke 0x0c 520 2
+		connect_hostile
+		same metadata_bytes 8 "$(<"/sys/block/${CTRL}n1/metadata_bytes")"
+		compare "$(disk "$CTRL" 1)" 65536
+		run blkdiscard --zeroout --offset 65536 --length 65536 "$(disk "$CTRL" 1)"
+		leave
+	done
+	hostile
+	connect_hostile
+	first=$(disk_number)
+	PROTECTION=0 goes_and_is_back
+	wait_until "$SOON" other_disk "$first" || fail "no new disk without protection information"
+	compare "$(disk "$CTRL" 1)" 65536
+	leave
+	unset PROTECTION
+}
+
 # A namespace with an EUI-64 as its only identifier.
 knows_an_eui() {
 	local sysfs
@@ -1174,6 +1196,7 @@ main setup \
 	discards_and_zeroes \
 	writes_atomically \
 	tells_of_limitations \
+	leaves_protection_to_the_target \
 	knows_an_eui \
 	shuts_down_without_io_queues \
 	never_answers_io \

@@ -267,6 +267,10 @@ static void identify_namespace(uint8_t *data)
 	put(data + 36, 7, 2);
 	put(data + 44, 15, 2);
 	put(data + 120, htobe64(eui), 8);
+	/* DPS, and the metadata of both formats. */
+	data[29] = protection;
+	put(data + 128, protection ? 8 : 0, 2);
+	put(data + 132, protection ? 8 : 0, 2);
 }
 
 static void identify_descriptors(uint8_t *data, uint32_t nsid)

@@ -62,6 +62,20 @@ static void check_blocks(const uint8_t *sqe)
 		accuse("SGL length %u of command %#x with %u blocks", described(sqe), sqe[0], count);
 }
 
+/* PRINFO.PRACT in byte 51. */
+#define PROTECTION_ACTION	(1 << 5)
+
+/* The reference tag of types 1 and 2 is the lower half of the block's number. */
+static void check_protection(const uint8_t *sqe)
+{
+	uint32_t tag = protection == 1 || protection == 2 ? get(sqe + 40, 4) : 0;
+
+	if (!(sqe[51] & PROTECTION_ACTION) != !protection)
+		accuse("byte 51 of command %#x is %#x", sqe[0], sqe[51]);
+	if (get(sqe + 56, 4) != tag)
+		accuse("reference tag of command %#x is not %#x", sqe[0], tag);
+}
+
 /* A range of bytes that must be zero. */
 struct unused {
 	uint8_t begin;
@@ -97,12 +111,12 @@ static const struct unused *const unused[STEPS] = {
 	[KEEP_ALIVE] = UNUSED { { 4, 8 }, { 24, 39 }, { 40, 64 }, {} },
 	[EVENT] = UNUSED { { 4, 8 }, { 24, 39 }, { 40, 64 }, {} },
 	[FLUSH] = UNUSED { { 24, 39 }, { 40, 64 }, {} },
-	[READ] = UNUSED { { 50, 51 }, { 52, 64 }, {} },
-	[WRITE] = UNUSED { { 50, 51 }, { 52, 64 }, {} },
-	[TRAP_READ] = UNUSED { { 50, 51 }, { 52, 64 }, {} },
-	[TRAP_WRITE] = UNUSED { { 50, 51 }, { 52, 64 }, {} },
+	[READ] = UNUSED { { 50, 51 }, { 52, 56 }, { 60, 64 }, {} },
+	[WRITE] = UNUSED { { 50, 51 }, { 52, 56 }, { 60, 64 }, {} },
+	[TRAP_READ] = UNUSED { { 50, 51 }, { 52, 56 }, { 60, 64 }, {} },
+	[TRAP_WRITE] = UNUSED { { 50, 51 }, { 52, 56 }, { 60, 64 }, {} },
 	[DISCARD] = UNUSED { { 41, 44 }, { 45, 64 }, {} },
-	[ZEROES] = UNUSED { { 24, 39 }, { 50, 51 }, { 52, 64 }, {} },
+	[ZEROES] = UNUSED { { 24, 39 }, { 50, 51 }, { 52, 56 }, { 60, 64 }, {} },
 };
 
 static void check_unused(const uint8_t *sqe, enum step step)
@@ -133,4 +147,11 @@ void check_capsule(const struct queue *queue, const uint8_t *sqe, unsigned int l
 	check_unused(sqe, step);
 	if (step == READ || step == WRITE)
 		check_blocks(sqe);
+	switch (step) {
+	case READ: case WRITE: case TRAP_READ: case TRAP_WRITE: case ZEROES:
+		check_protection(sqe);
+		break;
+	default:
+		break;
+	}
 }

@@ -125,6 +125,11 @@ extern unsigned long namespaces;
 extern unsigned long other;
 /* The namespaces have this EUI-64 instead of a UUID: EUI in the environment. */
 extern uint64_t eui;
+/*
+ * Type of the protection information (DPS), which the target inserts and strips; 0 for none:
+ * PROTECTION in the environment.
+ */
+extern unsigned long protection;
 /* Entries of the discovery log: LOGGED in the environment. */
 extern unsigned long logged;
 
