@@ -14,6 +14,12 @@
 //! - [`RcuSlot`]: optional object that readers access under RCU.
 //! - [`Msecs`]: time span in milliseconds.
 
+use core::mem::{
+    ManuallyDrop,
+    MaybeUninit, //
+};
+use kernel::sync::rcu;
+
 mod claim;
 mod completion;
 mod deadline;
@@ -41,3 +47,19 @@ pub use thread::Thread;
 pub use wait_limits::WaitLimits;
 
 pub use crate::new_irq_lock;
+
+/// Returns a guard of the RCU read-side critical section that the caller is in. It does not end the
+/// section.
+///
+/// # Safety
+///
+/// The critical section lasts while the result is used.
+#[inline]
+pub unsafe fn rcu_guard() -> ManuallyDrop<rcu::Guard> {
+    const { assert!(size_of::<rcu::Guard>() == 0) };
+
+    // SAFETY: The guard has no data, so it needs no initialisation. By the safety requirements of
+    // this function, the critical section that it represents exists. `ManuallyDrop` does not end
+    // it.
+    ManuallyDrop::new(unsafe { MaybeUninit::uninit().assume_init() })
+}

@@ -21,22 +21,12 @@ use super::{
     TagSetConfig,
     TimeoutAction, //
 };
-use crate::bindings;
-use core::{
-    marker::PhantomData,
-    mem::{
-        ManuallyDrop,
-        MaybeUninit, //
-    },
+use crate::{
+    bindings,
+    sync::rcu_guard, //
 };
-use kernel::{
-    error::from_result,
-    prelude::*,
-    sync::{
-        rcu,
-        Arc, //
-    },
-};
+use core::marker::PhantomData;
+use kernel::{error::from_result, prelude::*, sync::Arc};
 
 impl<T: Operations> TagSet<T> {
     /// Creates a tag set. May sleep. C: `blk_mq_alloc_tag_set()`.
@@ -248,20 +238,4 @@ impl<T: Operations> Vtable<T> {
         // invariants of `TagSet`, each kind of queue in `counts` has an allocated map.
         unsafe { counts.map(set) };
     }
-}
-
-/// Returns a guard of the RCU read-side critical section that the caller is in. It does not end the
-/// section.
-///
-/// # Safety
-///
-/// The critical section lasts while the result is used.
-#[inline]
-unsafe fn rcu_guard() -> ManuallyDrop<rcu::Guard> {
-    const { assert!(size_of::<rcu::Guard>() == 0) };
-
-    // SAFETY: The guard has no data, so it needs no initialisation. By the safety requirements of
-    // this function, the critical section that it represents exists. `ManuallyDrop` does not end
-    // it.
-    ManuallyDrop::new(unsafe { MaybeUninit::uninit().assume_init() })
 }

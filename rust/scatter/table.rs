@@ -76,7 +76,7 @@ impl ScatterTable {
     /// `list` gets a list of `count` empty entries. It must fill the first ones, return their
     /// number, and mark the last one that it filled as the end unless it filled all.
     #[inline(always)]
-    pub(crate) unsafe fn fill_with(
+    pub unsafe fn fill_with(
         mut self: Pin<&mut Self>,
         count: u32,
         list: impl FnOnce(*mut bindings::scatterlist) -> u32,

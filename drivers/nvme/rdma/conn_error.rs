@@ -146,6 +146,11 @@ impl fmt::Display for ConnError {
 pub trait Wake: Send + Sync + 'static {
     /// Wakes the context, which then checks for an error or a response. Any context.
     fn wake(&self);
+
+    /// Wakes the context because of an error. Any context.
+    fn lost(&self, _error: &ConnError) {
+        self.wake();
+    }
 }
 
 /// Wakes a thread that waits for the completion.
@@ -191,7 +196,7 @@ impl<W: Wake> ErrorNotifier<W> {
                 *first = Some(error);
             }
         }
-        self.wake.wake();
+        self.wake.lost(&error);
     }
 
     /// Returns the first error. Any context.

@@ -199,6 +199,15 @@ impl<'a, U: Ulp> QueueConnector<'a, U> {
         }
     }
 
+    /// Returns a connector for further queues of a controller, with the protection domain of its
+    /// admin queue.
+    pub fn with_domain(controller: ControllerConfig<'a, U>, pd: Arc<ProtectionDomain>) -> Self {
+        Self {
+            controller,
+            pd: Some(pd),
+        }
+    }
+
     /// Connects a queue. Sleeps.
     ///
     /// # Errors
@@ -316,11 +325,13 @@ impl<'a, U: Ulp> QueueConnector<'a, U> {
         addressed: Addressed<Queue<U>>,
         setup: QueueSetup<'_, U>,
     ) -> Result<Prepared<Queue<U>>, QueueConnectError> {
-        let config = setup.config;
         let Some(device) = self.controller.user.acquire(addressed.device()) else {
             return Err(QueueConnectError::ConnError(ConnError::DeviceRemoved));
         };
-        let capabilities = device.attributes().capabilities;
+        let attributes = device.attributes();
+        let capabilities = attributes.capabilities;
+        let mut config = setup.config;
+        config.pages = config.pages.min(attributes.max_fast_reg_page_list_len);
         if !capabilities.contains(Capabilities::MEM_MGT_EXTENSIONS) {
             return Err(QueueConnectError::NoRegistration(device));
         }

@@ -50,7 +50,7 @@ pub struct QueueConfig {
     pub requests: u16,
     /// Context that processes completions.
     pub completions: CompletionMode,
-    /// Number of pages of a request's memory region.
+    /// Number of pages of a request's memory region. A device that registers fewer limits it.
     pub pages: u32,
     /// Limit of in-capsule data.
     pub inline: InlineLimit,

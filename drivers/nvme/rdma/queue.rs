@@ -601,6 +601,7 @@ impl<U: Ulp> SlotLookup for Commands<U> {
         match queue.tag_kind(completion.command_id().tag().get()) {
             Some(TagKind::Admin(admin)) => admin.pending.deliver(Reply { completion, data }),
             Some(TagKind::Aer(aer)) => {
+                U::async_event(&queue.core.data, &completion);
                 aer.deliver(completion);
                 queue.core.notifier.wake();
             }

@@ -59,6 +59,10 @@ pub trait Ulp: Sized + Send + Sync + 'static {
         payload: Self::Payload,
     );
 
+    /// Handles the response to the Asynchronous Event Request. A ULP with a thread
+    /// [takes](super::queue::Queue::take_event) it there instead. Softirq context.
+    fn async_event(_queue: &Self::QueueData, _completion: &Completion) {}
+
     /// Rejects a request that could not be sent. Any context.
     ///
     /// `error` is one of:

@@ -185,6 +185,16 @@ impl Command {
         Self(bytes)
     }
 
+    /// Returns the entry with these bytes, which have no SGL yet, such as those of nvme-core.
+    #[inline(always)]
+    pub fn without_sgl(bytes: &[u8; Self::SIZE]) -> Self {
+        let mut command = Self(*bytes);
+        let flags = command.flags();
+        command.put::<1, 1>([flags | Self::FLAG_SGL]);
+        command.set_sgl(Sgl::null());
+        command
+    }
+
     /// Returns the bytes of the entry.
     #[inline]
     pub const fn as_bytes(&self) -> &[u8; Self::SIZE] {
@@ -242,6 +252,15 @@ mod tests {
         assert_eq!(command.namespace(), Some(7));
         assert_eq!(command.dwords_10_15(), dwords);
         assert_eq!(Command::with_fabrics_type(1).namespace(), None);
+    }
+
+    #[test]
+    fn bytes_get_a_null_sgl_and_keep_the_rest() {
+        let mut bytes = core::array::from_fn(|at| at as u8);
+        let command = Command::without_sgl(&bytes);
+        bytes[1] = 0x41;
+        bytes[24..40].copy_from_slice(&Sgl::null().to_bytes());
+        assert_eq!(*command.as_bytes(), bytes);
     }
 
     #[test]

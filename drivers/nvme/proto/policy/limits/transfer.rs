@@ -64,6 +64,17 @@ pub struct InlineLimit {
     segments: u32,
 }
 
+/// Limits of a target's I/O command capsules.
+#[derive(Clone, Copy)]
+pub struct CapsuleLimits {
+    /// Size in units of 16 bytes (IOCCSZ).
+    pub size: u32,
+    /// Offset of data in units of 16 bytes (ICDOFF).
+    pub data_offset: u16,
+    /// SGLs may specify an offset (SGLS, bit 20).
+    pub has_sgl_offset: bool,
+}
+
 impl InlineLimit {
     /// Unit of capsule sizes in bytes.
     const UNIT: u32 = 16;
@@ -71,18 +82,26 @@ impl InlineLimit {
     /// Size of a command in units.
     const COMMAND_UNITS: u32 = 4;
 
+    /// Returns the limit of the capsules of an identified controller, see [`new`](Self::new).
+    pub fn negotiate(controller: &Controller, max_send_entries: u32) -> Self {
+        let capsule = CapsuleLimits {
+            size: controller.io_command_capsule_size,
+            data_offset: controller.in_capsule_data_offset,
+            has_sgl_offset: controller.has_sgl_offset(),
+        };
+        Self::new(capsule, max_send_entries)
+    }
+
     /// Returns the limit of a target's capsules, and of a device that gathers `max_send_entries`
     /// segments in a send. The command is one of these segments.
     ///
     /// Data must follow the command directly. If the target requires another offset (ICDOFF),
     /// capsules have no data.
-    pub fn negotiate(controller: &Controller, max_send_entries: u32) -> Self {
-        let units = controller
-            .io_command_capsule_size
-            .saturating_sub(Self::COMMAND_UNITS);
+    pub fn new(capsule: CapsuleLimits, max_send_entries: u32) -> Self {
+        let units = capsule.size.saturating_sub(Self::COMMAND_UNITS);
         let room = units.saturating_mul(Self::UNIT);
         let segments = max_send_entries.saturating_sub(1).min(MAX_INLINE_SEGMENTS);
-        let possible = controller.has_sgl_offset() && controller.in_capsule_data_offset == 0;
+        let possible = capsule.has_sgl_offset && capsule.data_offset == 0;
         if !possible || room == 0 || segments == 0 {
             return Self::default();
         }
