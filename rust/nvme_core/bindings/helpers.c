@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Wrappers of static inline functions and macros of nvme-core, nvme-fabrics and
+ * workqueues, which Rust cannot call. bindgen reads this file, too. It skips
+ * inline functions, so helpers have a marker instead of "static inline".
+ */
+
+#include <linux/blk-mq.h>
+#include <linux/workqueue.h>
+
+#include "nvme.h"
+#include "fabrics.h"
+
+#define __nvme_core_helper
+
+/* Macros with casts, which bindgen does not evaluate. */
+const u16 nvme_core_const_AQ_TAGS = NVME_AQ_MQ_TAG_DEPTH;
+const u16 nvme_core_const_AQ_DEPTH = NVME_AQ_DEPTH;
+const blk_status_t nvme_core_const_STS_OK = BLK_STS_OK;
+const blk_status_t nvme_core_const_STS_RESOURCE = BLK_STS_RESOURCE;
+const blk_status_t nvme_core_const_STS_IOERR = BLK_STS_IOERR;
+const req_flags_t nvme_core_const_SPECIAL_PAYLOAD = RQF_SPECIAL_PAYLOAD;
+
+/* Private data of a request: the core's part must come first. */
+struct nvme_core_pdu {
+	struct nvme_request req;
+	struct nvme_command cmd;
+};
+
+const unsigned int nvme_core_const_PDU_SIZE = sizeof(struct nvme_core_pdu);
+
+__nvme_core_helper void
+nvme_core_helper_init_request(struct request *rq, struct nvme_ctrl *ctrl)
+{
+	struct nvme_core_pdu *pdu = blk_mq_rq_to_pdu(rq);
+
+	pdu->req.ctrl = ctrl;
+	pdu->req.cmd = &pdu->cmd;
+}
+
+/*
+ * The part of queue_rq that all transports have. If the result is BLK_STS_OK
+ * and *ours is set, the request is started and belongs to the caller.
+ * Otherwise the caller returns the result to blk-mq.
+ */
+__nvme_core_helper blk_status_t
+nvme_core_helper_start_request(struct nvme_ctrl *ctrl, struct nvme_ns *ns,
+			       struct request *rq, bool queue_live, bool *ours)
+{
+	blk_status_t status;
+
+	*ours = false;
+	if (!nvme_check_ready(ctrl, rq, queue_live))
+		return nvme_fail_nonready_command(ctrl, rq);
+	status = nvme_setup_cmd(ns, rq);
+	if (status)
+		return status;
+	nvme_start_request(rq);
+	*ours = true;
+	return BLK_STS_OK;
+}
+
+__nvme_core_helper unsigned int
+nvme_core_helper_special_payload_bytes(struct request *rq)
+{
+	return blk_rq_payload_bytes(rq);
+}
+
+__nvme_core_helper void
+nvme_core_helper_end_request(struct request *rq, u16 status, u64 result)
+{
+	union nvme_result value = { .u64 = cpu_to_le64(result) };
+
+	/* The field of a completion has the phase tag in bit 0. */
+	if (!nvme_try_complete_req(rq, cpu_to_le16(status << 1), value))
+		nvme_complete_rq(rq);
+}
+
+__nvme_core_helper void
+nvme_core_helper_cancel_request(struct request *rq)
+{
+	nvme_req(rq)->status = NVME_SC_HOST_ABORTED_CMD;
+	nvme_req(rq)->flags |= NVME_REQ_CANCELLED;
+	blk_mq_complete_request(rq);
+}
+
+__nvme_core_helper void
+nvme_core_helper_requeue_request(struct request *rq)
+{
+	nvme_cleanup_cmd(rq);
+	blk_mq_requeue_request(rq, true);
+}
+
+__nvme_core_helper void nvme_core_helper_cleanup_cmd(struct request *rq)
+{
+	nvme_cleanup_cmd(rq);
+}
+
+__nvme_core_helper void
+nvme_core_helper_fail_request(struct request *rq)
+{
+	nvme_cleanup_cmd(rq);
+	blk_mq_end_request(rq, BLK_STS_IOERR);
+}
+
+__nvme_core_helper void nvme_core_helper_path_error(struct request *rq)
+{
+	nvme_host_path_error(rq);
+}
+
+__nvme_core_helper bool nvme_core_helper_is_in_flight(struct request *rq)
+{
+	return blk_mq_rq_state(rq) == MQ_RQ_IN_FLIGHT;
+}
+
+__nvme_core_helper const unsigned char *
+nvme_core_helper_opcode_str(struct request *rq, u8 qid)
+{
+	return nvme_fabrics_opcode_str(qid, nvme_req(rq)->cmd);
+}
+
+__nvme_core_helper void
+nvme_core_helper_complete_async_event(struct nvme_ctrl *ctrl, u16 status, u64 result)
+{
+	union nvme_result value = { .u64 = cpu_to_le64(result) };
+
+	nvme_complete_async_event(ctrl, cpu_to_le16(status << 1), &value);
+}
+
+__nvme_core_helper enum nvme_ctrl_state
+nvme_core_helper_ctrl_state(struct nvme_ctrl *ctrl)
+{
+	return nvme_ctrl_state(ctrl);
+}
+
+__nvme_core_helper void nvme_core_helper_put_ctrl(struct nvme_ctrl *ctrl)
+{
+	nvme_put_ctrl(ctrl);
+}
+
+__nvme_core_helper const char *
+nvme_core_helper_ctrl_subsysnqn(struct nvme_ctrl *ctrl)
+{
+	return nvmf_ctrl_subsysnqn(ctrl);
+}
+
+__nvme_core_helper unsigned int
+nvme_core_helper_nr_io_queues(struct nvmf_ctrl_options *opts)
+{
+	return nvmf_nr_io_queues(opts);
+}
+
+__nvme_core_helper unsigned int nvme_core_helper_possible_cpus(void)
+{
+	return num_possible_cpus();
+}
+
+__nvme_core_helper unsigned long
+nvme_core_helper_get_virt_boundary(struct nvme_ctrl *ctrl, bool is_admin)
+{
+	return nvme_get_virt_boundary(ctrl, is_admin);
+}
+
+__nvme_core_helper void
+nvme_core_helper_init_works(struct work_struct *reset, work_func_t reset_fn,
+			    struct work_struct *recovery, work_func_t recovery_fn,
+			    struct delayed_work *reconnect, work_func_t reconnect_fn)
+{
+	INIT_WORK(reset, reset_fn);
+	INIT_WORK(recovery, recovery_fn);
+	INIT_DELAYED_WORK(reconnect, reconnect_fn);
+}
+
+__nvme_core_helper void
+nvme_core_helper_queue_recovery(struct work_struct *work)
+{
+	queue_work(nvme_reset_wq, work);
+}
+
+__nvme_core_helper void
+nvme_core_helper_queue_reconnect(struct delayed_work *work, unsigned int seconds)
+{
+	queue_delayed_work(nvme_wq, work, seconds * HZ);
+}
+
+__nvme_core_helper void nvme_core_helper_flush_delete_wq(void)
+{
+	flush_workqueue(nvme_delete_wq);
+}
+
+__nvme_core_helper void
+nvme_core_helper_add_reconnects(struct nvme_ctrl *ctrl)
+{
+	/* An attempt that succeeded ends the series. */
+	atomic_long_add(ctrl->nr_reconnects, &ctrl->acc_reconnects);
+	ctrl->nr_reconnects = 0;
+}

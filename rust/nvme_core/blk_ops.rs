@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Tables of block operations: calls from blk-mq to a [`Transport`].
+//!
+//! C header: [`include/linux/blk-mq.h`](srctree/include/linux/blk-mq.h)
+
+use crate::{
+    bindings,
+    controller::Controller,
+    hw_queue::HwQueue,
+    request::Request,
+    transport::Transport, //
+};
+use core::{
+    marker::PhantomData,
+    ptr::NonNull, //
+};
+use kernel::{
+    prelude::*,
+    str::CStr, //
+};
+use rrdma::sync::rcu_guard;
+
+/// Tables of operations for C.
+///
+/// Only blk-mq calls their functions, and only with objects of the tag sets that nvme-core
+/// allocates for a [`Controller<T>`]:
+///
+/// - The `driver_data` of a tag set is the `nvme_ctrl` of a `Controller<T>`.
+/// - The `driver_data` of a hardware queue is a `HwQueue<T>` of that controller.
+/// - A request has private data of `nvme_core_const_PDU_SIZE` bytes, which `init_request`
+///   initialises.
+///
+/// A controller is freed after its tag sets, and after the disks of its namespaces: each namespace
+/// holds a reference to it.
+pub(crate) struct BlkOps<T>(PhantomData<T>);
+
+impl<T: Transport> BlkOps<T> {
+    /// Operations of the I/O queues.
+    pub(crate) const IO: &'static bindings::blk_mq_ops = &bindings::blk_mq_ops {
+        init_hctx: Some(Self::init_hctx::<1>),
+        map_queues: Some(Self::map_queues),
+        poll: Some(Self::poll),
+        ..Self::COMMON
+    };
+
+    /// Operations of the admin queue.
+    pub(crate) const ADMIN: &'static bindings::blk_mq_ops = &bindings::blk_mq_ops {
+        init_hctx: Some(Self::init_hctx::<0>),
+        ..Self::COMMON
+    };
+
+    const COMMON: bindings::blk_mq_ops = bindings::blk_mq_ops {
+        queue_rq: Some(Self::queue_rq),
+        commit_rqs: Some(Self::commit_rqs),
+        complete: Some(bindings::nvme_complete_rq),
+        timeout: Some(Self::timeout),
+        init_request: Some(Self::init_request),
+        ..pin_init::zeroed()
+    };
+
+    /// Returns the queue that a hardware queue maps to.
+    ///
+    /// # Safety
+    ///
+    /// `hctx` is valid and initialised, and its tag set or disk is not freed for `'a`.
+    #[inline]
+    unsafe fn queue<'a>(hctx: *mut bindings::blk_mq_hw_ctx) -> &'a HwQueue<T> {
+        // SAFETY: By the safety requirements of this function, `init_hctx` set the pointer. The
+        // controller is freed after its tag sets and disks.
+        unsafe { &*(*hctx).driver_data.cast() }
+    }
+
+    /// # Safety
+    ///
+    /// `hctx` and `bd` are valid. The driver owns the request of `bd` from here on, unless an error
+    /// is returned. Called in an RCU read-side critical section.
+    unsafe extern "C" fn queue_rq(
+        hctx: *mut bindings::blk_mq_hw_ctx,
+        bd: *const bindings::blk_mq_queue_data,
+    ) -> bindings::blk_status_t {
+        let mut ours = false;
+        // SAFETY: By the safety requirements of this function, all are valid. The `queuedata` of a
+        // queue on these tag sets is a `struct nvme_ns` or null.
+        let (queue, rq, last, status) = unsafe {
+            let (queue, rq) = (Self::queue(hctx), (*bd).rq);
+            let ns = (*(*hctx).queue).queuedata.cast();
+            let (ctrl, live) = (queue.ctrl.as_ptr(), queue.live.get());
+            let status = bindings::start_request(ctrl, ns, rq, live, &mut ours);
+            (queue, rq, (*bd).last, status)
+        };
+        if !ours {
+            return status;
+        }
+        // SAFETY: The request is started and owned, and is not null. By the safety requirements of
+        // this function, the critical section lasts until this function returns.
+        let (request, guard) =
+            unsafe { (Request::from_raw(NonNull::new_unchecked(rq)), rcu_guard()) };
+
+        match T::queue_rq(&queue.data, request, last, &guard) {
+            Ok(()) => bindings::nvme_core_const_STS_OK,
+            Err(refused) => refused.give_back(rq),
+        }
+    }
+
+    /// # Safety
+    ///
+    /// `hctx` is valid. Called within an RCU read-side critical section.
+    unsafe extern "C" fn commit_rqs(hctx: *mut bindings::blk_mq_hw_ctx) {
+        // SAFETY: By the safety requirements of this function.
+        let (queue, guard) = unsafe { (Self::queue(hctx), rcu_guard()) };
+
+        T::commit_rqs(&queue.data, &guard);
+    }
+
+    /// # Safety
+    ///
+    /// `hctx` is valid, and the poller holds a reference to its queue or has a request on it.
+    unsafe extern "C" fn poll(
+        hctx: *mut bindings::blk_mq_hw_ctx,
+        _batch: *mut bindings::io_comp_batch,
+    ) -> c_int {
+        // SAFETY: By the safety requirements of this function.
+        let completed = T::poll(unsafe { &Self::queue(hctx).data });
+
+        c_int::try_from(completed).unwrap_or(c_int::MAX)
+    }
+
+    /// Starts error recovery if the controller is live. Otherwise a sequence of this crate or of
+    /// nvme-core waits for the request, so its queue is disconnected, which cancels it.
+    ///
+    /// # Safety
+    ///
+    /// `rq` is valid, was in flight a moment ago, and is not reused before this returns. Called in
+    /// process context, by one thread for each queue of blk-mq.
+    unsafe extern "C" fn timeout(rq: *mut bindings::request) -> bindings::blk_eh_timer_return {
+        // SAFETY: By the safety requirements of this function, `rq` is valid. blk-mq holds a
+        // reference to its queue.
+        let queue = unsafe { Self::queue((*rq).mq_hctx) };
+        // SAFETY: The queue is part of a controller of this transport.
+        let controller = unsafe { Controller::<T>::from_raw(queue.ctrl.as_ptr()) };
+        // SAFETY: By the safety requirements of this function, `rq` is valid. The result is a
+        // static string.
+        let opcode =
+            unsafe { CStr::from_char_ptr(bindings::opcode_str(rq, u8::from(queue.qid != 0))) };
+        let device = controller.device();
+
+        // SAFETY: By the safety requirements of this function, `rq` is valid.
+        let tag = unsafe { (&raw const (*rq).tag).read_volatile() };
+        dev_warn!(
+            device,
+            "I/O tag {} ({}) QID {} timeout\n",
+            tag,
+            opcode.to_str().unwrap_or_default(),
+            queue.qid
+        );
+        if controller.state() == bindings::nvme_ctrl_state_NVME_CTRL_LIVE {
+            controller
+                .weak
+                .report_error(format_args!("command on queue {} timed out", queue.qid));
+            return bindings::blk_eh_timer_return_BLK_EH_RESET_TIMER;
+        }
+        queue.disconnect();
+        // SAFETY: By the safety requirements of this function, `rq` is valid.
+        match unsafe { bindings::is_in_flight(rq) } {
+            // The device has not returned the memory of the command.
+            true => bindings::blk_eh_timer_return_BLK_EH_RESET_TIMER,
+            false => bindings::blk_eh_timer_return_BLK_EH_DONE,
+        }
+    }
+
+    /// # Safety
+    ///
+    /// `hctx` is valid, and becomes hardware queue `index`. `data` is the `driver_data` of its tag
+    /// set.
+    unsafe extern "C" fn init_hctx<const FIRST: u32>(
+        hctx: *mut bindings::blk_mq_hw_ctx,
+        data: *mut c_void,
+        index: c_uint,
+    ) -> c_int {
+        // SAFETY: By the safety requirements of this function, and see `BlkOps`.
+        let controller = unsafe { Controller::<T>::from_raw(data.cast()) };
+        let Some(queue) = controller.queues.get(index.saturating_add(FIRST) as usize) else {
+            return EINVAL.to_errno();
+        };
+
+        // SAFETY: By the safety requirements of this function, `hctx` is valid.
+        unsafe { (*hctx).driver_data = core::ptr::from_ref(queue).cast_mut().cast() };
+        0
+    }
+
+    /// # Safety
+    ///
+    /// `set` is valid, and `rq` has private data that nobody else uses.
+    unsafe extern "C" fn init_request(
+        set: *mut bindings::blk_mq_tag_set,
+        rq: *mut bindings::request,
+        _index: c_uint,
+        _node: c_int,
+    ) -> c_int {
+        // SAFETY: By the safety requirements of this function, and see `BlkOps`.
+        unsafe { bindings::init_request(rq, (*set).driver_data.cast()) };
+        0
+    }
+
+    /// # Safety
+    ///
+    /// `set` is valid, and nobody else uses its maps.
+    unsafe extern "C" fn map_queues(set: *mut bindings::blk_mq_tag_set) {
+        // SAFETY: By the safety requirements of this function, and see `BlkOps`. The numbers do not
+        // change meanwhile: by the invariants of `Controller`, only this thread changes them.
+        unsafe {
+            let ctrl = (*set).driver_data.cast();
+            let io_queues = Controller::<T>::from_raw(ctrl).io_queues.get();
+            bindings::nvmf_map_queues(set, ctrl, io_queues.cast());
+        }
+    }
+}

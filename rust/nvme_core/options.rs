@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Options of a controller, as user space wrote them to `/dev/nvme-fabrics`.
+//!
+//! C header: `drivers/nvme/host/fabrics.h`
+
+use crate::bindings;
+use core::ptr::NonNull;
+use kernel::{
+    error::to_result,
+    prelude::*,
+    str::CStr, //
+};
+
+/// Options of a controller. C: `struct nvmf_ctrl_options`.
+///
+/// # Invariants
+///
+/// `options` is valid, and its strings do not change, while this exists.
+pub struct Options {
+    options: NonNull<bindings::nvmf_ctrl_options>,
+}
+
+// SAFETY: The options are not tied to a thread.
+unsafe impl Send for Options {}
+
+// SAFETY: By the type invariants, what this reads does not change.
+unsafe impl Sync for Options {}
+
+/// Numbers of I/O queues of each kind that the options ask for.
+#[derive(Clone, Copy)]
+pub(crate) struct RequestedQueues {
+    pub(crate) default: u32,
+    pub(crate) write: u32,
+    pub(crate) poll: u32,
+}
+
+impl RequestedQueues {
+    /// Returns the sum, with at most one queue of each kind for each of `cpus` processors.
+    pub(crate) fn total(self, cpus: u32) -> u32 {
+        let kinds = [self.default, self.write, self.poll];
+        kinds.iter().fold(0, |total: u32, kind| {
+            total.saturating_add((*kind).min(cpus))
+        })
+    }
+}
+
+impl Options {
+    /// Wraps the options of a controller.
+    ///
+    /// # Safety
+    ///
+    /// The type invariants hold while the result exists.
+    pub(crate) unsafe fn from_raw(options: NonNull<bindings::nvmf_ctrl_options>) -> Self {
+        // INVARIANT: By the safety requirements of this function.
+        Self { options }
+    }
+
+    /// Returns the options for C.
+    pub(crate) fn as_raw(&self) -> *mut bindings::nvmf_ctrl_options {
+        self.options.as_ptr()
+    }
+
+    fn raw(&self) -> &bindings::nvmf_ctrl_options {
+        // SAFETY: By the type invariants, `options` is valid.
+        unsafe { self.options.as_ref() }
+    }
+
+    fn text(&self, option: u32, text: *mut c_char) -> Option<&CStr> {
+        if self.raw().mask & option == 0 || text.is_null() {
+            return None;
+        }
+        // SAFETY: nvme-fabrics sets the bit of an option together with its string. By the type
+        // invariants, the string stays as long as `self`.
+        Some(unsafe { CStr::from_char_ptr(text) })
+    }
+
+    /// Returns the address of the target.
+    pub fn traddr(&self) -> Option<&CStr> {
+        self.text(bindings::NVMF_OPT_TRADDR, self.raw().traddr)
+    }
+
+    /// Returns the port of the target, if one was given.
+    pub fn trsvcid(&self) -> Option<&CStr> {
+        self.text(bindings::NVMF_OPT_TRSVCID, self.raw().trsvcid)
+    }
+
+    /// Returns the port of the target as a number.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` or `ERANGE` if it is none.
+    pub fn port(&self) -> Result<u16> {
+        let (text, mut port) = (self.trsvcid().ok_or(EINVAL)?, 0);
+        // SAFETY: `text` is a string, and `port` valid for writes.
+        to_result(unsafe { bindings::kstrtou16(text.as_char_ptr(), 10, &mut port) })?;
+        Ok(port)
+    }
+
+    /// Returns the source address, if one was given.
+    pub fn host_traddr(&self) -> Option<&CStr> {
+        self.text(bindings::NVMF_OPT_HOST_TRADDR, self.raw().host_traddr)
+    }
+
+    /// Returns the NQN of the host.
+    pub fn host_nqn(&self) -> &CStr {
+        // SAFETY: By the type invariants, the options are valid. nvme-fabrics sets the host, whose
+        // NQN is an array that ends with a NUL, before it creates a controller.
+        unsafe { CStr::from_char_ptr((&raw const (*self.raw().host).nqn).cast()) }
+    }
+
+    /// Returns the IP type of service, if one was given.
+    pub fn tos(&self) -> Option<u8> {
+        u8::try_from(self.raw().tos).ok()
+    }
+
+    /// Returns the numbers of I/O queues.
+    pub(crate) fn queues(&self) -> RequestedQueues {
+        let raw = self.raw();
+        RequestedQueues {
+            default: raw.nr_io_queues,
+            write: raw.nr_write_queues,
+            poll: raw.nr_poll_queues,
+        }
+    }
+
+    /// Sets the port of the target if none was given. sysfs and nvme-cli show it. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(crate) fn set_default_port(&self, port: &CStr) -> Result {
+        if self.trsvcid().is_some() {
+            return Ok(());
+        }
+        // SAFETY: `port` is a string.
+        let copy = unsafe { bindings::kstrdup(port.as_char_ptr(), bindings::GFP_KERNEL) };
+        if copy.is_null() {
+            return Err(ENOMEM);
+        }
+        // SAFETY: By the type invariants, the options are valid. The thread that creates the
+        // controller is their only user now. nvme-fabrics frees the string with them.
+        unsafe {
+            let raw = self.options.as_ptr();
+            (*raw).trsvcid = copy;
+            (*raw).mask |= bindings::NVMF_OPT_TRSVCID;
+        }
+        Ok(())
+    }
+}

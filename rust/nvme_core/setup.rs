@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Sets up and tears down the queues of a controller: the sequences that all transports have.
+//!
+//! A request ends while its queue is connected only by a response. [`teardown_io`] and
+//! [`teardown_admin`] disconnect a queue first, which waits until the target can no longer access
+//! the data of its requests, and cancels them. `nvme_cancel_tagset()`, which cancels what it finds
+//! in flight, is never called.
+//!
+//! The caller of each function is the only thread that sets up or tears down the queues of the
+//! controller, see the invariants of [`Controller`]. All functions sleep.
+
+use crate::{
+    bindings,
+    blk_ops::BlkOps,
+    controller::Controller,
+    hw_queue::HwQueue,
+    transport::Transport, //
+};
+use kernel::prelude::*;
+
+/// Number of entries that the C transport has in an I/O queue at most. C:
+/// `NVME_RDMA_MAX_QUEUE_SIZE`.
+const MAX_ENTRIES: u16 = 256;
+
+/// Whether tag sets are allocated with the queues, and removed with them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TagSets {
+    /// First set-up of a controller, or its end.
+    Own,
+    /// Tag sets and disks outlive the queues.
+    Keep,
+}
+
+/// Error of a step: a negative `errno`, or a positive NVMe status. Never 0.
+#[derive(Clone, Copy)]
+pub(crate) struct SetupError(pub(crate) c_int);
+
+impl SetupError {
+    /// Returns the `errno` for user space.
+    pub(crate) fn errno(self) -> Error {
+        match self.0 {
+            status if status > 0 => EIO,
+            errno => Error::from_errno(errno),
+        }
+    }
+}
+
+impl From<Error> for SetupError {
+    fn from(error: Error) -> Self {
+        Self(error.to_errno())
+    }
+}
+
+/// Converts the result of a function of nvme-core.
+fn check(result: c_int) -> Result<(), SetupError> {
+    match result {
+        0 => Ok(()),
+        failure => Err(SetupError(failure)),
+    }
+}
+
+/// Connects all queues, and makes the controller live. C: `nvme_rdma_setup_ctrl()`.
+///
+/// # Errors
+///
+/// [`SetupError`] of the step. All queues are disconnected then.
+pub(crate) fn setup<T: Transport>(
+    controller: &Controller<T>,
+    tag_sets: TagSets,
+) -> Result<(), SetupError> {
+    let ctrl = controller.as_raw();
+    setup_admin(controller, tag_sets)?;
+    let result = setup_after_admin(controller, tag_sets);
+    if result.is_err() {
+        // SAFETY: The controller is initialised.
+        unsafe { bindings::nvme_stop_keep_alive(ctrl) };
+        teardown_admin(controller, tag_sets);
+    }
+    result
+}
+
+fn setup_after_admin<T: Transport>(
+    controller: &Controller<T>,
+    tag_sets: TagSets,
+) -> Result<(), SetupError> {
+    let ctrl = controller.as_raw();
+    check_features(controller)?;
+    // SAFETY: The controller is initialised; only this thread changes the number of queues.
+    if unsafe { (*ctrl).queue_count } > 1 {
+        setup_io(controller, tag_sets)?;
+    }
+    // SAFETY: The controller is initialised, and its queues are connected.
+    unsafe {
+        if !bindings::nvme_change_ctrl_state(ctrl, bindings::nvme_ctrl_state_NVME_CTRL_LIVE) {
+            // The controller is being deleted.
+            teardown_io(controller, tag_sets);
+            return Err(EINVAL.into());
+        }
+        bindings::nvme_start_ctrl(ctrl);
+    }
+    Ok(())
+}
+
+/// Connects the admin queue, and identifies the controller. C:
+/// `nvme_rdma_configure_admin_queue()`.
+fn setup_admin<T: Transport>(
+    controller: &Controller<T>,
+    tag_sets: TagSets,
+) -> Result<(), SetupError> {
+    let (entries, requests) = (
+        bindings::nvme_core_const_AQ_DEPTH,
+        bindings::nvme_core_const_AQ_TAGS,
+    );
+    let params = controller.connect_params(entries, requests);
+    let queue = controller.queues.first().into_iter().map(|q| &q.data);
+    let allocated = controller
+        .transport
+        .connect(&params, queue)
+        .map_err(SetupError::from)
+        .and_then(|()| match tag_sets {
+            // SAFETY: The controller is initialised and has no admin tag set. It stays as long as
+            // the tag set, whose private data has the size that `BlkOps` needs.
+            TagSets::Own => check(unsafe {
+                bindings::nvme_alloc_admin_tag_set(
+                    controller.as_raw(),
+                    controller.admin_tag_set.get(),
+                    BlkOps::<T>::ADMIN,
+                    bindings::nvme_core_const_PDU_SIZE,
+                )
+            }),
+            TagSets::Keep => Ok(()),
+        });
+    if let Err(failure) = allocated {
+        // Without a tag set, the queue has no requests.
+        disconnect_all(controller.admin_queue().into_iter());
+        return Err(failure);
+    }
+    let started = start_admin(controller);
+    if started.is_err() {
+        teardown_admin(controller, tag_sets);
+    }
+    started
+}
+
+fn start_admin<T: Transport>(controller: &Controller<T>) -> Result<(), SetupError> {
+    let ctrl = controller.as_raw();
+    // SAFETY: The controller is initialised. Its admin queue is connected and has a tag set, so
+    // nvme-core may send commands on it.
+    unsafe {
+        check(bindings::nvmf_connect_admin_queue(ctrl)).inspect_err(|failure| {
+            log_failure(controller, 0, *failure);
+        })?;
+        if let Some(admin) = controller.admin_queue() {
+            admin.live.set(true);
+        }
+        check(bindings::nvme_enable_ctrl(ctrl))?;
+        let limits = controller.transport.transfer_limits();
+        (*ctrl).max_segments = limits.pages;
+        // A page has 8 sectors.
+        (*ctrl).max_hw_sectors = limits.pages.saturating_mul(8);
+        (*ctrl).max_integrity_segments = 0;
+        bindings::nvme_unquiesce_admin_queue(ctrl);
+        check(bindings::nvme_init_ctrl_finish(ctrl, false))
+    }
+}
+
+/// Checks what the target must support, and limits the size of I/O queues.
+fn check_features<T: Transport>(controller: &Controller<T>) -> Result<(), SetupError> {
+    /// Keyed SGL data blocks (SGLS). C: `NVME_CTRL_SGLS_KSDBDS`.
+    const KEYED: u32 = 1 << 2;
+
+    let device = controller.device();
+    let ctrl = controller.as_raw();
+    // SAFETY: The controller is initialised. nvme-core set these fields, and does not change them
+    // until the next set-up.
+    let (offset, sgls, sqsize, maxcmd) =
+        unsafe { ((*ctrl).icdoff, (*ctrl).sgls, (*ctrl).sqsize, (*ctrl).maxcmd) };
+    if offset != 0 {
+        dev_err!(device, "icdoff is not supported\n");
+        return Err(kernel::error::code::EOPNOTSUPP.into());
+    }
+    if sgls & KEYED == 0 {
+        dev_err!(device, "mandatory keyed SGLs are not supported\n");
+        return Err(kernel::error::code::EOPNOTSUPP.into());
+    }
+    let wanted = sqsize.saturating_add(1);
+    let most = match maxcmd {
+        0 => MAX_ENTRIES,
+        commands => MAX_ENTRIES.min(commands),
+    };
+    if wanted > most {
+        dev_warn!(device, "queue size {wanted} > {most}, clamping down\n");
+        // SAFETY: As above.
+        unsafe { (*ctrl).sqsize = most.saturating_sub(1).max(1) };
+    }
+    Ok(())
+}
+
+/// Connects the I/O queues. C: `nvme_rdma_configure_io_queues()`.
+fn setup_io<T: Transport>(controller: &Controller<T>, tag_sets: TagSets) -> Result<(), SetupError> {
+    let ctrl = controller.as_raw();
+    set_queue_counts(controller)?;
+    if tag_sets == TagSets::Own {
+        // SAFETY: The controller is initialised and has no I/O tag set. It stays as long as the tag
+        // set, whose private data has the size that `BlkOps` needs.
+        unsafe {
+            let polls = (*controller.options.as_raw()).nr_poll_queues != 0;
+            check(bindings::nvme_alloc_io_tag_set(
+                ctrl,
+                controller.io_tag_set.get(),
+                BlkOps::<T>::IO,
+                if polls { 3 } else { 2 },
+                bindings::nvme_core_const_PDU_SIZE,
+            ))?;
+        }
+    }
+    let connected = connect_io(controller, tag_sets);
+    if connected.is_err() {
+        teardown_io(controller, tag_sets);
+    }
+    connected
+}
+
+/// Asks the target for I/O queues.
+fn set_queue_counts<T: Transport>(controller: &Controller<T>) -> Result<(), SetupError> {
+    let (ctrl, options) = (controller.as_raw(), controller.options.as_raw());
+    let most = u32::try_from(controller.queues.len())
+        .unwrap_or(u32::MAX)
+        .saturating_sub(1);
+    // SAFETY: The controller is initialised and its admin queue live. By the invariants of
+    // `Controller`, only this thread changes the numbers of queues.
+    unsafe {
+        let mut count = bindings::nr_io_queues(options).min(most) as c_int;
+        check(bindings::nvme_set_queue_count(ctrl, &mut count))?;
+        let count = u32::try_from(count).unwrap_or(0).min(most);
+        if count == 0 {
+            dev_err!(controller.device(), "unable to set any I/O queues\n");
+            return Err(ENOMEM.into());
+        }
+        (*ctrl).queue_count = count.saturating_add(1);
+        dev_info!(controller.device(), "creating {} I/O queues.\n", count);
+        bindings::nvmf_set_io_queues(options, count, controller.io_queues.get().cast());
+    }
+    Ok(())
+}
+
+/// Connects the queues that the tag set has, adapts it to the number that the target grants, then
+/// connects the others.
+fn connect_io<T: Transport>(
+    controller: &Controller<T>,
+    tag_sets: TagSets,
+) -> Result<(), SetupError> {
+    let ctrl = controller.as_raw();
+    // SAFETY: The tag set is allocated.
+    let hw_queues = || unsafe { (*controller.io_tag_set.get()).nr_hw_queues };
+    // SAFETY: The controller is initialised; only this thread changes the number of queues.
+    let granted = unsafe { (*ctrl).queue_count };
+    // There may be fewer queues than before, or more.
+    let end = hw_queues().saturating_add(1).min(granted);
+    connect_queues(controller, controller.queues(1..end))?;
+    if tag_sets == TagSets::Keep {
+        // SAFETY: The controller and its tag set are initialised. The queues of the disks are
+        // frozen while the number changes.
+        unsafe {
+            bindings::nvme_start_freeze(ctrl);
+            bindings::nvme_unquiesce_io_queues(ctrl);
+            if bindings::nvme_wait_freeze_timeout(ctrl) == 0 {
+                bindings::nvme_unfreeze(ctrl);
+                return Err(ENODEV.into());
+            }
+            let count = (*ctrl).queue_count.saturating_sub(1);
+            bindings::blk_mq_update_nr_hw_queues((*ctrl).tagset, count as c_int);
+            bindings::nvme_unfreeze(ctrl);
+        }
+    }
+    let now = hw_queues().saturating_add(1);
+    connect_queues(controller, controller.queues(end..now))
+}
+
+fn connect_queues<'a, T: Transport>(
+    controller: &Controller<T>,
+    queues: impl Iterator<Item = &'a HwQueue<T>> + Clone,
+) -> Result<(), SetupError> {
+    // SAFETY: The controller is initialised.
+    let requests = unsafe { (*controller.as_raw()).sqsize };
+    let params = controller.connect_params(requests.saturating_add(1), requests);
+    controller
+        .transport
+        .connect(&params, queues.clone().map(|queue| &queue.data))?;
+    for queue in queues {
+        // SAFETY: The controller is initialised, and the queue connected. The tag set has a
+        // hardware queue for it.
+        let status = unsafe { bindings::nvmf_connect_io_queue(controller.as_raw(), queue.qid) };
+        check(status).inspect_err(|failure| log_failure(controller, queue.qid, *failure))?;
+        queue.live.set(true);
+    }
+    Ok(())
+}
+
+fn log_failure<T: Transport>(controller: &Controller<T>, qid: u16, failure: SetupError) {
+    dev_info!(
+        controller.device(),
+        "failed to connect queue: {} ret={}\n",
+        qid,
+        failure.0
+    );
+}
+
+fn disconnect_all<'a, T: Transport>(queues: impl Iterator<Item = &'a HwQueue<T>>) {
+    for queue in queues {
+        queue.disconnect();
+    }
+}
+
+/// Disconnects the I/O queues, and cancels their requests. Afterwards nvme-core decides on requests:
+/// the queues of the disks are not quiesced. C: `nvme_rdma_teardown_io_queues()`.
+pub(crate) fn teardown_io<T: Transport>(controller: &Controller<T>, tag_sets: TagSets) {
+    let ctrl = controller.as_raw();
+    // SAFETY: The controller is initialised. A controller without an I/O tag set has no namespaces,
+    // and its queues are disconnected.
+    unsafe {
+        if (*ctrl).queue_count <= 1 || (*ctrl).tagset.is_null() {
+            return;
+        }
+        bindings::nvme_quiesce_io_queues(ctrl);
+        bindings::nvme_sync_io_queues(ctrl);
+        disconnect_all(controller.queues.iter().skip(1));
+        bindings::nvme_unquiesce_io_queues(ctrl);
+        if tag_sets == TagSets::Own {
+            bindings::nvme_remove_io_tag_set(ctrl);
+            (*ctrl).tagset = core::ptr::null_mut();
+        }
+    }
+}
+
+/// Disconnects the admin queue, and cancels its requests. C: `nvme_rdma_teardown_admin_queue()`.
+pub(crate) fn teardown_admin<T: Transport>(controller: &Controller<T>, tag_sets: TagSets) {
+    let ctrl = controller.as_raw();
+    // SAFETY: The controller is initialised and has an admin tag set.
+    unsafe {
+        bindings::nvme_quiesce_admin_queue(ctrl);
+        bindings::blk_sync_queue((*ctrl).admin_q);
+        disconnect_all(controller.admin_queue().into_iter());
+        bindings::nvme_unquiesce_admin_queue(ctrl);
+        if tag_sets == TagSets::Own {
+            bindings::nvme_remove_admin_tag_set(ctrl);
+        }
+    }
+}

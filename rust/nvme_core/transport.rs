@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a transport implements.
+
+use crate::{
+    options::Options,
+    request::{
+        Refused,
+        Request, //
+    },
+    weak_controller::WeakController, //
+};
+use kernel::{
+    prelude::*,
+    str::CStr,
+    sync::{
+        rcu,
+        Arc, //
+    },
+};
+
+/// What the queues of one connect have in common.
+#[derive(Clone, Copy)]
+pub struct ConnectParams {
+    /// Instance of the controller: 0 for `nvme0`.
+    pub instance: i32,
+    /// Controller identifier; 0 for the admin queue, before the target assigns one.
+    pub controller_id: u16,
+    /// Number of entries of each queue.
+    pub entries: u16,
+    /// Number of requests that can be in flight on each queue.
+    pub requests: u16,
+    /// Size of an I/O command capsule, in units of 16 bytes (IOCCSZ).
+    pub capsule_size: u32,
+    /// Offset of in-capsule data, in units of 16 bytes (ICDOFF).
+    pub in_capsule_data_offset: u16,
+    /// Support of SGLs (SGLS).
+    pub sgl_support: u32,
+    /// First queue that is polled.
+    pub first_polled: u16,
+}
+
+/// Largest transfer of a command.
+#[derive(Clone, Copy)]
+pub struct TransferLimits {
+    /// Number of pages of 4096 bytes, each of which may be a segment of its own.
+    pub pages: u32,
+}
+
+/// A transport of NVMe over Fabrics: one value for each controller.
+///
+/// nvme-core and this crate decide when queues are connected and disconnected. The transport moves
+/// commands and data.
+///
+/// | method                                       | context                                       |
+/// |----------------------------------------------|-----------------------------------------------|
+/// | [`new`](Self::new), [`new_queue`](Self::new_queue) | write to `/dev/nvme-fabrics`            |
+/// | [`connect`](Self::connect)                   | the same, or a work item; may sleep           |
+/// | [`disconnect`](Self::disconnect)             | work items and time-outs; may sleep           |
+/// | [`queue_rq`](Self::queue_rq), [`commit_rqs`](Self::commit_rqs) | RCU read-side critical section |
+/// | [`poll`](Self::poll)                         | any                                           |
+/// | [`submit_async_event`](Self::submit_async_event) | work item; may sleep                      |
+pub trait Transport: Sized + Send + Sync + 'static {
+    /// What all controllers of the transport share, such as its RDMA devices.
+    type Context: Send + Sync;
+
+    /// Data of a queue. It lives as long as the controller, over many connections.
+    type Queue: Send + Sync;
+
+    /// Port of the target if the user names none.
+    const DEFAULT_PORT: &'static CStr;
+
+    /// Creates the transport of a new controller. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` for options that make no sense; the transport logs which. `ENOMEM`.
+    fn new(
+        context: &Self::Context,
+        options: &Options,
+        controller: Arc<WeakController>,
+    ) -> Result<Self>;
+
+    /// Creates the data of queue `qid`. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    fn new_queue(&self, qid: u16) -> Result<Self::Queue>;
+
+    /// Connects queues, which are disconnected: the admin queue alone, or I/O queues. Sleeps.
+    ///
+    /// Afterwards, they carry commands. The first is Connect, which nvme-core sends.
+    ///
+    /// # Errors
+    ///
+    /// The `errno` of the cause, which the transport logs. Some of the queues may be connected
+    /// then; the caller disconnects them.
+    fn connect<'a>(
+        &self,
+        params: &ConnectParams,
+        queues: impl Iterator<Item = &'a Self::Queue> + Clone,
+    ) -> Result;
+
+    /// Disconnects a queue, and [cancels](Request::cancel) all its requests. Does nothing if it is
+    /// disconnected. Sleeps.
+    ///
+    /// When it returns, the queue owns no request, and the target can access none of their data.
+    fn disconnect(queue: &Self::Queue);
+
+    /// Returns the largest transfer on the device to which the admin queue is connected.
+    fn transfer_limits(&self) -> TransferLimits;
+
+    /// Sends a request. Must not sleep.
+    ///
+    /// If `last` is false, another request or [`commit_rqs`](Self::commit_rqs) follows at once.
+    /// `guard` represents the RCU read-side critical section of the caller.
+    ///
+    /// # Errors
+    ///
+    /// Returns a request that cannot be sent; see [`Request::refuse`].
+    fn queue_rq(
+        queue: &Self::Queue,
+        request: Request,
+        last: bool,
+        guard: &rcu::Guard,
+    ) -> Result<(), Refused>;
+
+    /// Sends requests that [`queue_rq`](Self::queue_rq) took but deferred. Must not sleep.
+    fn commit_rqs(queue: &Self::Queue, guard: &rcu::Guard);
+
+    /// Handles completions of a polled queue, and returns their number. Any context.
+    fn poll(queue: &Self::Queue) -> u32;
+
+    /// Sends an Asynchronous Event Request on the admin queue. The response goes to
+    /// [`WeakController::complete_async_event`]. May sleep.
+    fn submit_async_event(admin: &Self::Queue);
+}

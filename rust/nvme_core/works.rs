@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Work items and operations of a controller: reset, error recovery, reconnect and deletion.
+
+use crate::{
+    bindings,
+    controller::{
+        Controller,
+        WorkFns, //
+    },
+    setup::{
+        self,
+        SetupError,
+        TagSets, //
+    },
+    transport::Transport, //
+};
+use core::marker::PhantomData;
+use kernel::{
+    error::to_result,
+    prelude::*,
+    types::Opaque, //
+};
+
+/// Functions that nvme-core and its workqueues call for a `Controller<T>`.
+pub(crate) struct CtrlOps<T>(PhantomData<T>);
+
+impl<T: Transport> CtrlOps<T> {
+    /// Functions of the work items.
+    pub(crate) fn works() -> WorkFns {
+        WorkFns {
+            reset: Some(Self::reset),
+            recovery: Some(Self::recovery),
+            reconnect: Some(Self::reconnect),
+        }
+    }
+
+    /// Returns the operations of the controllers of a module.
+    pub(crate) fn table(
+        name: *const c_char,
+        module: &'static ThisModule,
+    ) -> bindings::nvme_ctrl_ops {
+        bindings::nvme_ctrl_ops {
+            name,
+            module: module.as_ptr(),
+            flags: bindings::NVME_F_FABRICS,
+            reg_read32: Some(bindings::nvmf_reg_read32),
+            reg_read64: Some(bindings::nvmf_reg_read64),
+            reg_write32: Some(bindings::nvmf_reg_write32),
+            subsystem_reset: Some(bindings::nvmf_subsystem_reset),
+            free_ctrl: Some(Self::free_ctrl),
+            submit_async_event: Some(Self::submit_async_event),
+            delete_ctrl: Some(Self::delete_ctrl),
+            get_address: Some(bindings::nvmf_get_address),
+            stop_ctrl: Some(Self::stop_ctrl),
+            get_virt_boundary: Some(bindings::get_virt_boundary),
+            ..pin_init::zeroed()
+        }
+    }
+
+    /// # Safety
+    ///
+    /// `ctrl` is the field of a `Controller<T>` whose last reference was dropped.
+    unsafe extern "C" fn free_ctrl(ctrl: *mut bindings::nvme_ctrl) {
+        // SAFETY: By the safety requirements of this function.
+        unsafe {
+            let controller: *const Controller<T> = Controller::from_raw(ctrl);
+            Controller::free(controller.cast_mut());
+        }
+    }
+
+    /// # Safety
+    ///
+    /// `ctrl` is the field of a `Controller<T>`.
+    unsafe extern "C" fn submit_async_event(ctrl: *mut bindings::nvme_ctrl) {
+        // SAFETY: By the safety requirements of this function.
+        let controller = unsafe { Controller::<T>::from_raw(ctrl) };
+        if let Some(admin) = controller.admin_queue() {
+            T::submit_async_event(&admin.data);
+        }
+    }
+
+    /// Waits for the work items, before the namespaces are removed.
+    ///
+    /// # Safety
+    ///
+    /// `ctrl` is the field of a `Controller<T>`.
+    unsafe extern "C" fn stop_ctrl(ctrl: *mut bindings::nvme_ctrl) {
+        // SAFETY: By the safety requirements of this function. The work items are initialised.
+        unsafe {
+            let controller = Controller::<T>::from_raw(ctrl);
+            bindings::flush_work(controller.recovery_work.get());
+            bindings::cancel_delayed_work_sync(controller.reconnect_work.get());
+        }
+    }
+
+    /// # Safety
+    ///
+    /// `ctrl` is the field of a `Controller<T>` that is being deleted and has no namespaces.
+    unsafe extern "C" fn delete_ctrl(ctrl: *mut bindings::nvme_ctrl) {
+        // SAFETY: By the safety requirements of this function.
+        shut_down(unsafe { Controller::<T>::from_raw(ctrl) }, TagSets::Own);
+    }
+
+    /// # Safety
+    ///
+    /// `work` is the `reset_work` of a `Controller<T>` in the state RESETTING.
+    unsafe extern "C" fn reset(work: *mut bindings::work_struct) {
+        // SAFETY: By the safety requirements of this function.
+        let controller = unsafe {
+            let ctrl = kernel::container_of!(work, bindings::nvme_ctrl, reset_work);
+            Controller::<T>::from_raw(ctrl)
+        };
+        let ctrl = controller.as_raw();
+
+        // SAFETY: The controller is initialised.
+        unsafe {
+            bindings::nvme_stop_ctrl(ctrl);
+            shut_down(controller, TagSets::Keep);
+            if !bindings::nvme_change_ctrl_state(
+                ctrl,
+                bindings::nvme_ctrl_state_NVME_CTRL_CONNECTING,
+            ) {
+                // The deletion waits for this work item, so the state cannot have changed to
+                // DELETING without a wait for this function.
+                return;
+            }
+        }
+        if let Err(failure) = setup::setup(controller, TagSets::Keep) {
+            // SAFETY: Only this work item changes the number.
+            unsafe { (*ctrl).nr_reconnects = (*ctrl).nr_reconnects.saturating_add(1) };
+            reconnect_or_delete(controller, failure.0);
+        }
+    }
+
+    /// Disconnects all queues after an error, and has them connected again.
+    ///
+    /// # Safety
+    ///
+    /// `work` is the `recovery_work` of a `Controller<T>` in the state RESETTING.
+    unsafe extern "C" fn recovery(work: *mut bindings::work_struct) {
+        // SAFETY: By the safety requirements of this function.
+        let controller: &Controller<T> = unsafe {
+            &*kernel::container_of!(Opaque::cast_from(work), Controller<T>, recovery_work)
+        };
+        let ctrl = controller.as_raw();
+
+        // SAFETY: The controller is initialised.
+        unsafe {
+            bindings::nvme_stop_keep_alive(ctrl);
+            bindings::flush_work(&raw mut (*ctrl).async_event_work);
+            setup::teardown_io(controller, TagSets::Keep);
+            setup::teardown_admin(controller, TagSets::Keep);
+            bindings::nvme_auth_stop(ctrl);
+            // Fails if the controller is being deleted.
+            if bindings::nvme_change_ctrl_state(
+                ctrl,
+                bindings::nvme_ctrl_state_NVME_CTRL_CONNECTING,
+            ) {
+                reconnect_or_delete(controller, 0);
+            }
+        }
+    }
+
+    /// # Safety
+    ///
+    /// `work` is the `reconnect_work` of a `Controller<T>`.
+    unsafe extern "C" fn reconnect(work: *mut bindings::work_struct) {
+        // SAFETY: By the safety requirements of this function.
+        let controller: &Controller<T> = unsafe {
+            let work = kernel::container_of!(work, bindings::delayed_work, work);
+            &*kernel::container_of!(Opaque::cast_from(work), Controller<T>, reconnect_work)
+        };
+        // SAFETY: The controller is initialised. Only this work item changes the number.
+        let attempts = unsafe {
+            let attempts = &raw mut (*controller.as_raw()).nr_reconnects;
+            attempts.write(attempts.read().saturating_add(1));
+            attempts.read()
+        };
+        match setup::setup(controller, TagSets::Keep) {
+            Ok(()) => {
+                dev_info!(
+                    controller.device(),
+                    "Successfully reconnected ({} attempts)\n",
+                    attempts
+                );
+                // SAFETY: The controller is initialised.
+                unsafe { bindings::add_reconnects(controller.as_raw()) };
+            }
+            Err(failure) => {
+                // SAFETY: The options belong to the controller.
+                let most = unsafe { (*controller.options.as_raw()).max_reconnects };
+                dev_info!(
+                    controller.device(),
+                    "Failed reconnect attempt {}/{}\n",
+                    attempts,
+                    most
+                );
+                reconnect_or_delete(controller, failure.0);
+            }
+        }
+    }
+}
+
+/// Disconnects the I/O queues, disables or shuts down the controller, then disconnects the admin
+/// queue. C: `nvme_rdma_shutdown_ctrl()`.
+fn shut_down<T: Transport>(controller: &Controller<T>, tag_sets: TagSets) {
+    setup::teardown_io(controller, tag_sets);
+    // SAFETY: The controller is initialised. Properties are set on a queue that is not quiesced.
+    unsafe {
+        bindings::nvme_quiesce_admin_queue(controller.as_raw());
+        bindings::nvme_disable_ctrl(controller.as_raw(), tag_sets == TagSets::Own);
+    }
+    setup::teardown_admin(controller, tag_sets);
+}
+
+/// Queues another attempt to connect, or deletes the controller. C:
+/// `nvme_rdma_reconnect_or_remove()`.
+fn reconnect_or_delete<T: Transport>(controller: &Controller<T>, status: c_int) {
+    let ctrl = controller.as_raw();
+    if controller.state() != bindings::nvme_ctrl_state_NVME_CTRL_CONNECTING {
+        // A reset or the deletion has begun.
+        return;
+    }
+    // SAFETY: The controller and its work item are initialised, and the options belong to it.
+    unsafe {
+        if bindings::nvmf_should_reconnect(ctrl, status) {
+            let delay = (*controller.options.as_raw()).reconnect_delay;
+            dev_info!(
+                controller.device(),
+                "Reconnecting in {} seconds...\n",
+                delay
+            );
+            bindings::queue_reconnect(controller.reconnect_work.get(), delay);
+        } else {
+            bindings::nvme_delete_ctrl(ctrl);
+        }
+    }
+}
+
+/// Creates a controller. C: `nvme_rdma_create_ctrl()`.
+///
+/// # Errors
+///
+/// `EALREADY` if there is a controller with these options; the `errno` of the step that failed.
+///
+/// # Safety
+///
+/// `device` and `options` are those that nvme-fabrics passed to `create_ctrl`, and `ops` is valid
+/// until the controller is freed.
+pub(crate) unsafe fn create<T: Transport>(
+    device: *mut bindings::device,
+    ops: *const bindings::nvme_ctrl_ops,
+    controller: Pin<KBox<Controller<T>>>,
+) -> Result<*mut bindings::nvme_ctrl> {
+    let ctrl = controller.as_raw();
+    let list = controller.list.clone();
+    // SAFETY: The controller leaves the list before it is freed.
+    unsafe { list.add(controller.as_non_null())? };
+    // SAFETY: The controller is zeroed, but for what transports set. By the safety requirements of
+    // this function, the other arguments are valid.
+    let status = unsafe { bindings::nvme_init_ctrl(ctrl, device, ops, 0) };
+    if let Err(error) = to_result(status) {
+        list.remove(controller.as_non_null());
+        return Err(error);
+    }
+    // SAFETY: nvme-core owns the controller from here on, and frees it by `free_ctrl`. It does not
+    // move.
+    let controller: &Controller<T> =
+        unsafe { &*KBox::into_raw(Pin::into_inner_unchecked(controller)) };
+    // SAFETY: The controller and its work item are initialised, and unbound before they are freed.
+    unsafe {
+        let recovery = core::ptr::NonNull::new_unchecked(controller.recovery_work.get());
+        controller.weak.bind(controller.as_non_null(), recovery);
+    }
+    let added = add(controller);
+    if let Err(failure) = added {
+        // SAFETY: Drops the reference of `nvme_init_ctrl()`, so `controller` is not used any more.
+        unsafe { bindings::put_ctrl(ctrl) };
+        return Err(failure.errno());
+    }
+    list.with_lock(|| {
+        controller.created.set(true);
+        if controller.doomed.get() {
+            // SAFETY: The controller is initialised.
+            unsafe { bindings::nvme_delete_ctrl(ctrl) };
+        }
+    });
+    Ok(ctrl)
+}
+
+fn add<T: Transport>(controller: &Controller<T>) -> Result<(), SetupError> {
+    let ctrl = controller.as_raw();
+    // SAFETY: The controller is initialised.
+    unsafe {
+        let added = bindings::nvme_add_ctrl(ctrl);
+        if added != 0 {
+            return Err(SetupError(added));
+        }
+        bindings::nvme_change_ctrl_state(ctrl, bindings::nvme_ctrl_state_NVME_CTRL_CONNECTING);
+        if let Err(failure) = setup::setup(controller, TagSets::Own) {
+            bindings::nvme_uninit_ctrl(ctrl);
+            return Err(failure);
+        }
+        let nqn = CStr::from_char_ptr(bindings::ctrl_subsysnqn(ctrl));
+        dev_info!(
+            controller.device(),
+            "new ctrl: NQN \"{}\", addr {}:{}, hostnqn: {}\n",
+            nqn.to_str().unwrap_or_default(),
+            text(controller.options.traddr()),
+            text(controller.options.trsvcid()),
+            text(Some(controller.options.host_nqn()))
+        );
+    }
+    Ok(())
+}
+
+fn text(text: Option<&CStr>) -> &str {
+    text.and_then(|text| text.to_str().ok()).unwrap_or_default()
+}
