@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The transport: addresses of a controller, and what nvme-core asks for.
+
+use crate::{
+    association::Association,
+    devices::{
+        DeviceRemoval,
+        Devices, //
+    },
+    queue::{
+        Queue,
+        RdmaQueue, //
+    },
+    ulp::CoreRequests, //
+};
+use kernel::{
+    alloc::AllocError,
+    prelude::*,
+    str::CStr,
+    sync::{
+        rcu,
+        Arc, //
+    },
+};
+use nvme_core::{
+    ConnectParams,
+    Controllers,
+    Options,
+    Refusal,
+    Refused,
+    Request,
+    TransferLimits,
+    Transport,
+    WeakController, //
+};
+use nvme_proto::{
+    format::sqe::Command,
+    policy::limits::transfer::{
+        self,
+        CapsuleLimits,
+        InlineLimit, //
+    },
+};
+use nvme_rdma_transport::{
+    connect::{
+        ConnectPath,
+        ControllerConfig,
+        QueueConnectError,
+        QueueConnector,
+        QueueObject,
+        QueueSetup, //
+    },
+    params::{
+        CompletionMode,
+        QueueConfig, //
+    },
+    queue::{
+        Doorbell,
+        Submission, //
+    },
+};
+use rrdma::{
+    errno,
+    net::{
+        Address,
+        Namespace, //
+    },
+    rdma::{
+        client,
+        device::Device,
+        dma::Direction, //
+    },
+    sync::{
+        Deadline,
+        Msecs, //
+    },
+};
+
+/// Time limit of connecting all queues. Each step of the connection manager has its own.
+const CONNECT: Msecs = Msecs::new(30_000);
+
+/// SGLs may specify an offset (SGLS). C: `NVME_CTRL_SGLS_SAOS`.
+const SGL_OFFSET: u32 = 1 << 20;
+
+/// The RDMA transport of a controller.
+pub(crate) struct Rdma {
+    association: Arc<Association>,
+    namespace: Namespace,
+    target: Address,
+    source: Option<Address>,
+    service_type: Option<u8>,
+}
+
+impl Rdma {
+    /// Returns the configuration of queue `qid`.
+    fn config(&self, qid: u16, params: &ConnectParams, max_send_entries: u32) -> QueueConfig {
+        let capsule = CapsuleLimits {
+            size: params.capsule_size,
+            data_offset: params.in_capsule_data_offset,
+            has_sgl_offset: params.sgl_support & SGL_OFFSET != 0,
+        };
+        QueueConfig {
+            qid,
+            entries: params.entries,
+            requests: params.requests,
+            completions: match qid != 0 && qid >= params.first_polled {
+                true => CompletionMode::Polled,
+                false => CompletionMode::Interrupt,
+            },
+            // Data that begins within a page reaches into one more page.
+            pages: transfer::MAX_REGION_PAGES.saturating_add(1),
+            inline: match qid {
+                0 => InlineLimit::default(),
+                _ => InlineLimit::new(capsule, max_send_entries),
+            },
+        }
+    }
+
+    /// Returns a connector for queues of the controller.
+    fn connector(&self, params: &ConnectParams) -> QueueConnector<'_, CoreRequests> {
+        let association = &self.association;
+        let controller = ControllerConfig {
+            ctrl_id: params.instance,
+            path: ConnectPath {
+                namespace: &self.namespace,
+                source: self.source.as_ref(),
+                target: &self.target,
+                service_type: self.service_type,
+            },
+            user: &**association,
+            wake: association.wake.clone(),
+            notifier: association.notifier.clone(),
+            deadline: Deadline::after(CONNECT),
+        };
+        match association.domain() {
+            Some(pd) => QueueConnector::with_domain(controller, pd),
+            None => QueueConnector::new(controller),
+        }
+    }
+
+    fn connect_all<'a>(
+        &self,
+        params: &ConnectParams,
+        queues: impl Iterator<Item = &'a Pin<KBox<RdmaQueue>>>,
+    ) -> Result<(), (u16, QueueConnectError)> {
+        let mut connector = self.connector(params);
+        let max_send_entries = self
+            .association
+            .device()
+            .map_or(0, |device| device.attributes().max_send_sge);
+        let mut connecting = KVec::new();
+        for queue in queues {
+            let setup = QueueSetup {
+                config: self.config(queue.qid, params, max_send_entries),
+                controller_id: params.controller_id,
+                stats: queue.stats.clone(),
+                data: self.association.controller.clone(),
+                channels: None,
+            };
+            let started = connector.start(setup).map_err(|error| (queue.qid, error))?;
+            let pushed = connecting.push((queue, started), GFP_KERNEL);
+            pushed.map_err(|error| (queue.qid, out_of_memory(error)))?;
+        }
+        for (queue, started) in connecting {
+            let connection = connector
+                .finish(started)
+                .map_err(|error| (queue.qid, error))?;
+            if queue.qid == 0 {
+                self.association
+                    .keep_domain(connection.queue_pair().protection_domain());
+            }
+            queue.publish(connection);
+        }
+        Ok(())
+    }
+}
+
+impl DeviceRemoval for Controllers<Rdma> {
+    fn removing(&self, device: &Device) {
+        self.delete(|transport| transport.association.uses(device));
+    }
+}
+
+impl Transport for Rdma {
+    type Context = Arc<client::Registration<Devices>>;
+    type Queue = Pin<KBox<RdmaQueue>>;
+
+    const DEFAULT_PORT: &'static CStr = c"4420";
+
+    fn new(
+        devices: &Self::Context,
+        options: &Options,
+        controller: Arc<WeakController>,
+    ) -> Result<Self> {
+        let namespace = Namespace::init();
+        let parse = |address: Option<&CStr>, port: Result<u16>| -> Result<Address> {
+            let address = address
+                .and_then(|text| text.to_str().ok())
+                .unwrap_or_default();
+            port.and_then(|port| Address::parse(&namespace, address, port))
+                .inspect_err(|_| pr_err!("malformed address or port: {address}\n"))
+        };
+        let target = parse(options.traddr(), options.port())?;
+        let source = options.host_traddr();
+        let source = source
+            .map(|source| parse(Some(source), Ok(0)))
+            .transpose()?;
+        Ok(Self {
+            association: Association::new(devices.clone(), controller)?,
+            target,
+            source,
+            service_type: options.tos(),
+            namespace,
+        })
+    }
+
+    fn new_queue(&self, qid: u16) -> Result<Self::Queue> {
+        RdmaQueue::new(qid, self.association.clone())
+    }
+
+    fn connect<'a>(
+        &self,
+        params: &ConnectParams,
+        queues: impl Iterator<Item = &'a Self::Queue> + Clone,
+    ) -> Result {
+        if queues.clone().any(|queue| queue.qid == 0) {
+            // No queue is connected, so none can report another error.
+            self.association.notifier.reset();
+        }
+        self.connect_all(params, queues).map_err(|(qid, error)| {
+            log(params.instance, qid, &error);
+            errno_of(&error)
+        })
+    }
+
+    fn disconnect(queue: &Self::Queue) {
+        queue.disconnect();
+    }
+
+    fn transfer_limits(&self) -> TransferLimits {
+        let device = self.association.device();
+        let list = device.map_or(0, |device| device.attributes().max_fast_reg_page_list_len);
+        TransferLimits {
+            pages: transfer::region_pages(list).unwrap_or(1),
+        }
+    }
+
+    #[inline(always)]
+    fn queue_rq(
+        queue: &Self::Queue,
+        request: Request,
+        last: bool,
+        guard: &rcu::Guard,
+    ) -> Result<(), Refused> {
+        let Some(queue_pair) = queue.queue_pair.read(guard) else {
+            return Err(request.refuse(Refusal::NoPath));
+        };
+        let submission = Submission {
+            tag: request.tag(),
+            command: Command::without_sgl(request.command()),
+            direction: match request.is_write() {
+                true => Direction::ToDevice,
+                false => Direction::FromDevice,
+            },
+            length: request.length(),
+            payload: request,
+        };
+        Queue::submit(&queue_pair, guard, submission, Doorbell::from_last(last))
+    }
+
+    fn commit_rqs(queue: &Self::Queue, guard: &rcu::Guard) {
+        if let Some(queue_pair) = queue.queue_pair.read(guard) {
+            Queue::ring(&queue_pair);
+        }
+    }
+
+    fn poll(queue: &Self::Queue) -> u32 {
+        let guard = rcu::read_lock();
+        let queue_pair = queue.queue_pair.read(&guard);
+        queue_pair.map_or(0, |queue_pair| queue_pair.context().poll())
+    }
+
+    fn submit_async_event(admin: &Self::Queue) {
+        admin.submit_async_event();
+    }
+}
+
+/// Returns the error if there is no memory for a connection.
+fn out_of_memory(error: AllocError) -> QueueConnectError {
+    QueueConnectError::Object {
+        object: QueueObject::ConnectionId,
+        error: error.into(),
+    }
+}
+
+/// Logs why a queue could not be connected.
+fn log(instance: i32, qid: u16, error: &QueueConnectError) {
+    match error {
+        QueueConnectError::ConnError(error) => {
+            pr_err!("nvme{instance}: queue {qid}: {}\n", format_args!("{error}"))
+        }
+        QueueConnectError::Cm { error, .. } => {
+            pr_err!(
+                "nvme{instance}: queue {qid}: {} failed: {}\n",
+                error.stage,
+                error.cause
+            )
+        }
+        QueueConnectError::NoRegistration(device) => pr_err!(
+            "nvme{instance}: {} does not support fast memory registration\n",
+            device.name()
+        ),
+        QueueConnectError::Object { object, error } => pr_err!(
+            "nvme{instance}: queue {qid}: {}: failed with error {}\n",
+            object.name(),
+            error.to_errno()
+        ),
+    }
+}
+
+/// Returns the `errno` for user space.
+fn errno_of(error: &QueueConnectError) -> Error {
+    match error {
+        QueueConnectError::ConnError(_) => errno::ECONNRESET,
+        QueueConnectError::Cm { error, .. } => error.cause.errno(),
+        QueueConnectError::NoRegistration(_) => errno::EOPNOTSUPP,
+        QueueConnectError::Object { error, .. } => *error,
+    }
+}
