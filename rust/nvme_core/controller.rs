@@ -94,6 +94,8 @@ impl<T: Transport> Controller<T> {
         // SAFETY: By the safety requirements of this function.
         let options = unsafe { Options::from_raw(options) };
         options.set_default_port(T::DEFAULT_PORT)?;
+        // SAFETY: The function has no requirements.
+        options.limit_queues(unsafe { bindings::online_cpus() });
         let weak = WeakController::new()?;
         let transport = T::new(context, &options, weak.clone())?;
         KBox::try_pin_init(
@@ -125,9 +127,7 @@ impl<T: Transport> Controller<T> {
         options: &Options,
         ctrl: NonNull<bindings::nvme_ctrl>,
     ) -> Result<KVec<HwQueue<T>>> {
-        // SAFETY: The function has no requirements.
-        let cpus = unsafe { bindings::possible_cpus() };
-        let count = options.queues().total(cpus).saturating_add(1);
+        let count = options.queues().total().saturating_add(1);
         let mut queues = KVec::with_capacity(count.try_into()?, GFP_KERNEL)?;
         for qid in 0..u16::try_from(count)? {
             // INVARIANT: The queue becomes part of the controller.

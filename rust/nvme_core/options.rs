@@ -36,12 +36,11 @@ pub(crate) struct RequestedQueues {
 }
 
 impl RequestedQueues {
-    /// Returns the sum, with at most one queue of each kind for each of `cpus` processors.
-    pub(crate) fn total(self, cpus: u32) -> u32 {
-        let kinds = [self.default, self.write, self.poll];
-        kinds.iter().fold(0, |total: u32, kind| {
-            total.saturating_add((*kind).min(cpus))
-        })
+    /// Returns the sum.
+    pub(crate) fn total(self) -> u32 {
+        self.default
+            .saturating_add(self.write)
+            .saturating_add(self.poll)
     }
 }
 
@@ -121,6 +120,19 @@ impl Options {
             default: raw.nr_io_queues,
             write: raw.nr_write_queues,
             poll: raw.nr_poll_queues,
+        }
+    }
+
+    /// Limits the queues to one of each kind for each of `cpus` processors: blk-mq maps no others.
+    /// nvme-fabrics limits `nr_io_queues` only.
+    pub(crate) fn limit_queues(&self, cpus: u32) {
+        // SAFETY: By the type invariants, the options are valid. The thread that creates the
+        // controller is their only user now.
+        unsafe {
+            let raw = self.options.as_ptr();
+            (*raw).nr_io_queues = (*raw).nr_io_queues.min(cpus);
+            (*raw).nr_write_queues = (*raw).nr_write_queues.min(cpus);
+            (*raw).nr_poll_queues = (*raw).nr_poll_queues.min(cpus);
         }
     }
 
