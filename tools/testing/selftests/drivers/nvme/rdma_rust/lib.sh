@@ -2,54 +2,176 @@
 # shellcheck shell=bash
 #
 # Entry point of the tests of nvme_rdma_rust. DRIVER=nvme-rdma tests the C driver instead.
+#
+# Network, target, backends and I/O are those of the tests of rnvmf. The functions below replace those
+# of its lib/host.sh, with nvme-cli and sysfs in place of the program rnvmf.
 
-RNVMF_TESTS=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../block/rnvmf" && pwd)
-. "$RNVMF_TESTS/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../../block/rnvmf/lib.sh"
 
 DRIVER=${DRIVER:-nvme_rdma_rust}
-HOST_OPTIONS=(-q "$HOSTNQN")
+HOSTID=${HOSTNQN##*:}
 
 requirements() {
-	need_root && need_modules nvme_core rdma_rxe nvmet-rdma null_blk &&
-		{ modinfo "$DRIVER" >/dev/null 2>&1 || skip_all "module $DRIVER not found"; } &&
-		need_programs rdma ip fio nvme
+	need_root && need_modules nvme-core nvme-rdma "$DRIVER" rdma_rxe nvmet-rdma dummy veth null_blk &&
+		need_programs rdma ip fio nvme nft
 }
 
-# load_driver: load the driver in place of the other one.
+# load_driver [PARAMETER...]: load the driver in place of the other one.
 load_driver() {
 	modprobe -r nvme-rdma nvme_rdma_rust 2>/dev/null
-	modprobe "$DRIVER"
+	modprobe "$DRIVER" "$@"
 }
 
-# nvme_connect [OPTION...]: connect to the subsystem $NQN, and set CTRL to the controller's name.
+# driver_is_c: whether the C driver is tested.
+driver_is_c() {
+	[ "$DRIVER" = nvme-rdma ]
+}
+
+# Interface names of the pair, and the number of its routing table.
+PAIR=(rnvmf0 rnvmf1)
+TABLE=4420
+
+# network_routed: create a veth pair with an RDMA device at each end, like `network_pair`. Both ends
+# are in the initial network namespace, which nvme-rdma and nvmet-rdma use. Rules send the packets
+# between them over the pair. IPv6 packets to the target's end are looped back in its RDMA device.
+network_routed() {
+	local interface
+	rdma_load && ip link add rnvmf0 type veth peer name rnvmf1 || return 1
+	defer interface_delete rnvmf0
+	interface_up "" rnvmf0 "$MTU" "$TARGET4/24" "$TARGET6/64" &&
+		interface_up "" rnvmf1 "$MTU" "$HOST4/24" || return 1
+	for interface in "${PAIR[@]}"; do
+		echo 1 >"/proc/sys/net/ipv4/conf/$interface/accept_local"
+		echo 0 >"/proc/sys/net/ipv4/conf/$interface/rp_filter"
+	done
+	echo 0 >/proc/sys/net/ipv4/conf/all/rp_filter
+	routes_over_pair && rdma_add "" rnvmf_rxe0 rnvmf0 && rdma_add "" rnvmf_rxe1 rnvmf1 &&
+		ping -q -c 1 -W 5 -I "$HOST4" "$TARGET4" >"$SCRATCH/ping"
+}
+
+# Look up received packets in the local table, and sent ones in the table of the pair first.
+routes_over_pair() {
+	defer routes_as_before
+	ip rule add pref 10 iif rnvmf0 to "$TARGET4" lookup local &&
+		ip rule add pref 10 iif rnvmf1 to "$HOST4" lookup local &&
+		ip rule add pref 20 lookup $TABLE && ip rule add pref 30 lookup local &&
+		ip rule del pref 0 &&
+		ip route add "$TARGET4" dev rnvmf1 src "$HOST4" table $TABLE &&
+		ip route add "$HOST4" dev rnvmf0 src "$TARGET4" table $TABLE
+}
+
+routes_as_before() {
+	ip rule add pref 0 lookup local
+	for rule in 10 10 20 30; do
+		ip rule del pref $rule
+	done
+	ip route flush table $TABLE
+}
+
+silence() {
+	defer silence_ends_here
+	run nft 'table inet rnvmf_silence { chain input {
+		type filter hook input priority 0; iifname { rnvmf0, rnvmf1 } drop; }; }'
+}
+
+silence_ends() {
+	run nft delete table inet rnvmf_silence
+}
+
+start_pair() {
+	network_routed && backend_memory disk 64 512 && target_simple "$BACKEND"
+}
+
+# nvme_connect SUBSYSTEM ADDRESS [OPTION...]: run `nvme connect` with `try`.
 nvme_connect() {
-	run nvme connect -t rdma -a "$TARGET4" -s 4420 -n "$NQN" "${HOST_OPTIONS[@]}" "$@" -o json
-	[[ $OUTPUT =~ \"(nvme[0-9]+)\" ]] || fail "no controller in: $OUTPUT"
+	local nqn=$1 address=$2
+	shift 2
+	try nvme connect -t rdma -a "$address" -s "${SERVICE:-4420}" -n "$nqn" -q "$HOSTNQN" -I "$HOSTID" \
+		"${CONNECT_OPTIONS[@]}" "$@" -o json
+}
+
+connect_to() {
+	nvme_connect "$@"
+	[[ $STATUS = 0 && $OUTPUT =~ \"(nvme[0-9]+)\" ]] || fail "connect failed: $OUTPUT $ERRORS"
 	CTRL=${BASH_REMATCH[1]}
-	defer nvme_gone "$CTRL"
+	defer disconnect_if_there "$CTRL"
 }
 
-nvme_gone() {
-	[ ! -e "/sys/class/nvme/$1" ] || nvme disconnect -d "$1"
+# connect_refused ERROR LOG SUBSYSTEM ADDRESS [OPTION...]: the connect must fail with this error text of
+# nvme-cli, and a line in the kernel log.
+connect_refused() {
+	local error=$1 log=$2
+	shift 2
+	nvme_connect "$@"
+	same status 1 "$STATUS"
+	has "$ERRORS$OUTPUT" "$error"
+	[ "$(logged "$log")" -ge 1 ] || fail "no line with '$log' in: $(kernel_log)"
 }
 
-# nvme_disk NSID: set DISK to the block device of a namespace of $CTRL, through any path.
-nvme_disk() {
-	wait_until 10 nvme_has_disk "$1" || fail "$CTRL has no namespace $1"
+disconnect() {
+	run nvme disconnect -d "$1"
+	[ ! -e "/sys/class/nvme/$1" ] || fail "$1 still exists"
 }
 
-nvme_has_disk() {
+disconnect_if_there() {
+	[ ! -e "/sys/class/nvme/$1" ] || timeout 60 nvme disconnect -d "$1" >"$SCRATCH/errors" ||
+		[ ! -e "/sys/class/nvme/$1" ]
+}
+
+# disk CONTROLLER NSID: wait for the disk of a namespace, and print its path.
+disk() {
+	wait_until "$SOON" has_disk "$1" "$2" || fail "$1 has no namespace $2"
+	echo "$DISK"
+}
+
+# has_disk CONTROLLER NSID: whether the disk exists, through any path. Sets DISK.
+has_disk() {
 	local path
-	for path in "/sys/class/nvme/$CTRL/$CTRL"*n* "/sys/class/nvme/$CTRL"/nvme*c*n*; do
-		[ -e "$path/nsid" ] && [ "$(<"$path/nsid")" = "$1" ] || continue
-		path=${path##*/}
-		DISK=/dev/$(sed -E 's/c[0-9]+n/n/' <<<"$path")
+	for path in "/sys/class/nvme/$1/$1"*n*; do
+		[ -e "$path/nsid" ] && [ "$(<"$path/nsid")" = "$2" ] || continue
+		# nvme0c1n1 is a path of nvme0n1.
+		DISK=/dev/$(sed -E 's/c[0-9]+n/n/' <<<"${path##*/}")
+		[ -b "$DISK" ] && return
+	done
+	for path in "/sys/class/nvme/$1"/nvme*c*n*; do
+		[ -e "$path/nsid" ] && [ "$(<"$path/nsid")" = "$2" ] || continue
+		DISK=/dev/$(sed -E 's/c[0-9]+n/n/' <<<"${path##*/}")
 		[ -b "$DISK" ] && return
 	done
 	return 1
 }
 
-# state_is STATE: test the state of $CTRL.
+# ctrl_field CONTROLLER FIELD: print an attribute of the controller. The message is its last log line.
+ctrl_field() {
+	case $2 in
+	message) kernel_log | grep -F "$1:" | tail -1 ;;
+	*) cat "/sys/class/nvme/$1/$2" 2>/dev/null || echo none ;;
+	esac
+}
+
 state_is() {
-	[ "$(cat "/sys/class/nvme/$CTRL/state" 2>/dev/null)" = "$1" ]
+	local state
+	{ read -r state <"/sys/class/nvme/$1/state"; } 2>/dev/null && [ "$state" = "$2" ]
+}
+
+is_gone() {
+	[ ! -e "/sys/class/nvme/$1" ]
+}
+
+# tries_again: whether a reconnect attempt has failed.
+tries_again() {
+	[ "$(logged "$CTRL: Failed reconnect attempt")" -gt 0 ]
+}
+
+no_disks() {
+	local disk
+	for disk in /sys/block/nvme*; do
+		[ ! -e "$disk" ] || return 1
+	done
+}
+
+# hardware_queues: print the number of hardware queues of a path.
+hardware_queues() {
+	local queues=("/sys/class/nvme/$CTRL"/nvme*n*/mq/*)
+	echo ${#queues[@]}
 }

@@ -80,18 +80,21 @@ VERIFY_OPTIONS=()
 # reads all back. The write sequence is verified too, so that a late older write is detected. IO is
 # its PID.
 start_verify() {
-	fio --name=verify --filename="$(disk "$CTRL" 1)" --direct=1 --ioengine=libaio --rw=randwrite \
+	local disk
+	disk=$(disk "$CTRL" 1)
+	fio --name=verify --filename="$disk" --direct=1 --ioengine=libaio --rw=randwrite \
 		--bs=16k --size=2m --io_size=12m --norandommap --serialize_overlap=1 --iodepth=4 \
 		--rate_iops=100 --verify=crc32c --verify_fatal=1 --verify_state_save=0 \
 		--verify_write_sequence=1 --output-format=terse "${VERIFY_OPTIONS[@]}" >"$SCRATCH/fio" 2>&1 &
 	IO=$!
 	defer end_process $IO
-	wait_until 20 writes_flow || fail "fio completes no I/O: $(<"$SCRATCH/fio")"
+	wait_until 20 writes_flow "$disk" || fail "fio completes no I/O: $(<"$SCRATCH/fio")"
 }
 
+# Whether the disk has completed more than 50 writes.
 writes_flow() {
 	local stat
-	read -ra stat <"/sys/block/${CTRL}n1/stat"
+	read -ra stat <"/sys/block/${1##*/}/stat"
 	[ "${stat[4]}" -gt 50 ]
 }
 

@@ -1,0 +1,241 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Tests error recovery, reset and deletion of nvme_rdma_rust: verified I/O continues without errors,
+# or fails after the configured times.
+
+. "$(dirname "$0")/lib.sh"
+
+# The host detects a loss and reconnects quickly.
+CONNECT_OPTIONS=(-k "$SLOWDOWN" -c 1)
+
+setup() {
+	load_driver
+}
+
+target_comes_back_under_io() {
+	start_pair
+	connect "$TARGET4"
+	start_verify
+	port_goes
+	loses
+	wait_until "$SOON" tries_again || fail "no reconnect attempt failed"
+	port_is_back
+	comes_back
+	is_verified
+	same "lines with the cause" 1 "$(logged "$CTRL: .*starting error recovery")"
+	same "lines of the reconnect" 1 "$(logged "$CTRL: Successfully reconnected")"
+}
+
+again_and_again() {
+	local _
+	start_pair
+	connect "$TARGET4"
+	start_verify
+	for _ in 1 2 3; do
+		port_goes
+		loses
+		port_is_back
+		comes_back
+	done
+	is_verified
+}
+
+# The target answers nothing for longer than the keep-alive time-out.
+silence_under_io() {
+	start_pair
+	connect "$TARGET4"
+	start_verify
+	silence
+	loses
+	sleep 2
+	silence_ends
+	comes_back
+	is_verified
+}
+
+reset_under_io() {
+	local _
+	start_pair
+	connect "$TARGET4"
+	start_verify
+	for _ in 1 2 3; do
+		run nvme reset "/dev/$CTRL"
+		state_is "$CTRL" live || fail "$CTRL is in state $(ctrl_field "$CTRL" state)"
+	done
+	is_verified
+	same "error recoveries" 0 "$(logged "$CTRL: .*starting error recovery")"
+}
+
+# The target grants fewer I/O queues and then more.
+queues_follow_what_is_granted() {
+	start_pair
+	connect "$TARGET4" -i 2
+	same queue_count 3 "$(ctrl_field "$CTRL" queue_count)"
+	VERIFY_OPTIONS=(--numjobs=2 --io_size=6m --offset_increment=6m)
+	start_verify
+	# A write to attr_qid_max makes the target delete its controllers.
+	echo 1 >"$NVMET/subsystems/$NQN/attr_qid_max"
+	wait_until "$SOON" has_queues 2 || fail "queue_count is $(ctrl_field "$CTRL" queue_count)"
+	comes_back
+	same "hardware queues" 1 "$(hardware_queues)"
+	echo 2 >"$NVMET/subsystems/$NQN/attr_qid_max"
+	wait_until "$SOON" has_queues 3 || fail "queue_count is $(ctrl_field "$CTRL" queue_count)"
+	comes_back
+	same "hardware queues" 2 "$(hardware_queues)"
+	is_verified
+}
+
+has_queues() {
+	[ "$(ctrl_field "$CTRL" queue_count)" = "$1" ]
+}
+
+polled_io_comes_back() {
+	start_pair
+	connect "$TARGET4" -i 1 -W 1 -P 1
+	VERIFY_OPTIONS=(--ioengine=io_uring --hipri=1)
+	start_verify
+	run nvme reset "/dev/$CTRL"
+	port_goes
+	loses
+	port_is_back
+	comes_back
+	is_verified
+}
+
+# ctrl_loss_tmo ends: the controller is deleted, and I/O fails.
+is_given_up() {
+	start_pair
+	connect "$TARGET4" -l 3
+	start_io
+	port_goes
+	wait_until $((SOON + 3)) is_gone "$CTRL" || fail "$CTRL is in state $(ctrl_field "$CTRL" state)"
+	io_ends
+	has "$(kernel_log)" "$CTRL: Removing"
+}
+
+# io_ends: fail unless fio exits with an error.
+io_ends() {
+	wait_until "$SOON" process_ended "$IO" || fail "fio did not exit within $SOON s"
+	has "$(<"$SCRATCH/fio")" "$LOST|$REMOVED"
+}
+
+# fast_io_fail_tmo: I/O fails before the controller is given up.
+io_fails_before_it_is_given_up() {
+	start_pair
+	connect "$TARGET4" --fast_io_fail_tmo=2
+	start_io
+	port_goes
+	loses
+	io_ends
+	state_is "$CTRL" connecting || fail "$CTRL is in state $(ctrl_field "$CTRL" state)"
+	port_is_back
+	comes_back
+	run dd if="$(disk "$CTRL" 1)" of=/dev/null bs=64k count=1 iflag=direct
+}
+
+# Time limit of admin commands of nvme-core, in seconds.
+ADMIN_TIMEOUT=60
+
+# The target is silent from the beginning of the disconnect, so the shutdown of the controller times
+# out.
+disconnect_from_silent_target() {
+	start_pair
+	connect "$TARGET4"
+	silence
+	nvme disconnect -d "$CTRL" &
+	wait_until $((ADMIN_TIMEOUT + SOON)) is_gone "$CTRL" ||
+		fail "$CTRL is in state $(ctrl_field "$CTRL" state)"
+}
+
+disconnect_while_it_reconnects() {
+	start_pair
+	connect "$TARGET4"
+	start_io
+	port_goes
+	loses
+	wait_until "$SOON" tries_again || fail "no reconnect attempt failed"
+	disconnect "$CTRL"
+	io_ends
+}
+
+# During an attempt that waits for a silent target.
+disconnect_during_an_attempt() {
+	start_pair
+	connect "$TARGET4"
+	start_io
+	silence
+	loses
+	wait_until "$SOON" is_trying || fail "no reconnect attempt in progress"
+	disconnect "$CTRL"
+	io_ends
+}
+
+# Whether an attempt has created RDMA objects.
+is_trying() {
+	state_is "$CTRL" connecting && rdma resource show cm_id | grep -q "rnvmf_rxe1.*dst-addr $TARGET4:4420"
+}
+
+# nvme-core deletes the controllers of a device that is removed.
+device_goes_under_io() {
+	start_pair
+	connect "$TARGET4"
+	start_io
+	run rdma link delete rnvmf_rxe1
+	is_gone "$CTRL" || fail "$CTRL is in state $(ctrl_field "$CTRL" state)"
+	io_ends
+}
+
+device_goes_while_it_reconnects() {
+	start_pair
+	connect "$TARGET4"
+	silence
+	loses
+	wait_until "$SOON" is_trying || fail "no reconnect attempt in progress"
+	run rdma link delete rnvmf_rxe1
+	wait_until "$SOON" rdma_is_gone rnvmf_rxe1 || fail "the device remains"
+	silence_ends
+}
+
+interface_goes_under_io() {
+	start_pair
+	connect "$TARGET4"
+	start_io
+	run ip link delete rnvmf1
+	wait_until "$SOON" is_gone "$CTRL" || fail "$CTRL is in state $(ctrl_field "$CTRL" state)"
+	io_ends
+}
+
+# A namespace that is added or removed is reported by an Asynchronous Event.
+namespaces_follow() {
+	start_pair
+	connect "$TARGET4"
+	disk "$CTRL" 1 >"$SCRATCH/disk"
+	backend_memory other 16 512
+	target_namespace "$NQN" 2 "$BACKEND"
+	disk "$CTRL" 2 >"$SCRATCH/disk"
+	run nvme reset "/dev/$CTRL"
+	target_namespace_delete "$NQN" 2
+	wait_until "$SOON" has_no_disk 2 || fail "the disk of a removed namespace remains"
+}
+
+has_no_disk() {
+	! has_disk "$CTRL" "$1"
+}
+
+main setup \
+	target_comes_back_under_io \
+	again_and_again \
+	silence_under_io \
+	reset_under_io \
+	queues_follow_what_is_granted \
+	polled_io_comes_back \
+	is_given_up \
+	io_fails_before_it_is_given_up \
+	disconnect_from_silent_target \
+	disconnect_while_it_reconnects \
+	disconnect_during_an_attempt \
+	device_goes_under_io \
+	device_goes_while_it_reconnects \
+	interface_goes_under_io \
+	namespaces_follow
