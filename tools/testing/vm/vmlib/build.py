@@ -12,6 +12,7 @@ from .log import ToolError, note
 CHECKOUT = root.CHECKOUT
 BUILD = CHECKOUT / "build"
 PROGRAM = BUILD / "cargo/release/rnvmf"
+CHECK_LAYOUT = CHECKOUT / "tools/boot/check-layout"
 SELFTESTS = CHECKOUT / "tools/testing/selftests"
 
 # Functions of glibc 2.39 that the standard library calls only if they exist. The references are
@@ -83,12 +84,24 @@ def modules(wanted=None, kdir=None):
             status = root.call(make(tree.build, directory))
     if status != 0:
         raise ToolError("the modules did not build: see the output of make above")
+    if kdir is None:
+        _check_layout(tree)
+
+
+def _check_layout(tree):
+    """Check that nvme_rdma_rust has the private structures of the kernel's own nvme-core."""
+    host = tree.modules / "kernel/drivers/nvme/host"
+    if subprocess.run([CHECK_LAYOUT, output(tree.release) / "nvme_rdma_rust.ko", tree.bootable,
+                       host / "nvme-core.ko", host / "nvme-fabrics.ko"], check=False).returncode:
+        raise ToolError("nvme_rdma_rust.ko does not fit the kernel")
 
 
 def _modules_for(kdir):
     reasons = probe.tree(kdir) + probe.toolchain(kdir)
     if reasons:
         raise ToolError("\n  ".join([f"cannot build for {kdir}:", *reasons]))
+    for reason in probe.transport(kdir):
+        note(f"nvme_rdma_rust is not built: {reason}")
     release = (kdir / "include/config/kernel.release").read_text(encoding="utf-8").strip()
     command = make(kdir, output(release))
     return subprocess.run([str(word) for word in command], check=False).returncode
