@@ -13,6 +13,8 @@ RELEASE ?= $(shell uname -r)
 DESTDIR ?=
 # Program to install.
 PROGRAM ?= build/cargo/release/rnvmf
+# If set, nvme_rdma_rust.ko is installed, too, in place of nvme-rdma.
+TRANSPORT ?=
 # If set, `make bench` measures less.
 QUICK ?=
 # If set, the selftests that repeat something run longer.
@@ -56,6 +58,7 @@ help:
 #: LONG=1          let the selftests that repeat something run longer; time limits times 12
 #: RELEASE=R       kernel release to install for (default: `uname -r`)
 #: DESTDIR=DIR     root directory of the system to install into (default: /)
+#: TRANSPORT=1     install nvme_rdma_rust, too, and have it loaded in place of nvme-rdma
 #: PROGRAM=FILE    program to install, such as tools/rnvmf/target/release/rnvmf
 #:                 (default: build/cargo/release/rnvmf)
 #:
@@ -95,7 +98,7 @@ bench: build
 check:
 	@tools/testing/check/run $(kernel-option)
 
-install-command := tools/boot/install $(if $(DESTDIR),--root $(DESTDIR))
+install-command := tools/boot/install $(if $(DESTDIR),--root $(DESTDIR))$(if $(TRANSPORT), --transport)
 
 install:
 	@$(install-command) $(RELEASE) build/$(RELEASE) $(PROGRAM)

@@ -40,3 +40,15 @@ class Planted(unittest.TestCase):
     def test_blank(self):
         self.assertEqual(probe.tree(pathlib.Path("/a b")), [
             "/a b: the kernel's makefiles accept no blank and no colon in a path"])
+
+    def test_transport(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            kdir = pathlib.Path(scratch)
+            write(kdir, {".config": "CONFIG_RUST=y\n"})
+            self.assertEqual(probe.transport(kdir), [
+                f"{kdir}/drivers/nvme/host/nvme.h is missing: header packages lack the private "
+                "headers of nvme-core, so build in the source tree of this very kernel",
+                "CONFIG_NVME_FABRICS is not set: no NVMe over fabrics"])
+            write(kdir, {".config": "CONFIG_NVME_FABRICS=m\n",
+                         "source/drivers/nvme/host/nvme.h": ""})
+            self.assertEqual(probe.transport(kdir), [])
