@@ -30,6 +30,7 @@ use kernel::{
     sync::Arc,
     types::Opaque, //
 };
+use rrdma::errno;
 
 /// Size of the name of a transport, with the NUL at its end.
 const NAME_SIZE: usize = 16;
@@ -229,7 +230,7 @@ impl<T: Transport> Registration<T> {
         // SAFETY: As above.
         let duplicates_allowed = unsafe { options.as_ref().duplicate_connect };
         if !duplicates_allowed && self.controllers.has_duplicate(&controller.options) {
-            return Err(EALREADY);
+            return Err(errno::EALREADY);
         }
         // SAFETY: By the safety requirements of this function and the type invariants.
         unsafe { works::create(device, self.ctrl_ops.get(), controller) }

@@ -18,6 +18,7 @@ use crate::{
     transport::Transport, //
 };
 use kernel::prelude::*;
+use rrdma::errno;
 
 /// Number of entries that the C transport has in an I/O queue at most. C:
 /// `NVME_RDMA_MAX_QUEUE_SIZE`.
@@ -178,11 +179,11 @@ fn check_features<T: Transport>(controller: &Controller<T>) -> Result<(), SetupE
         unsafe { ((*ctrl).icdoff, (*ctrl).sgls, (*ctrl).sqsize, (*ctrl).maxcmd) };
     if offset != 0 {
         dev_err!(device, "icdoff is not supported\n");
-        return Err(kernel::error::code::EOPNOTSUPP.into());
+        return Err(errno::EOPNOTSUPP.into());
     }
     if sgls & KEYED == 0 {
         dev_err!(device, "mandatory keyed SGLs are not supported\n");
-        return Err(kernel::error::code::EOPNOTSUPP.into());
+        return Err(errno::EOPNOTSUPP.into());
     }
     let wanted = sqsize.saturating_add(1);
     let most = match maxcmd {

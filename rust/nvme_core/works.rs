@@ -151,7 +151,7 @@ impl<T: Transport> CtrlOps<T> {
             bindings::flush_work(&raw mut (*ctrl).async_event_work);
             setup::teardown_io(controller, TagSets::Keep);
             setup::teardown_admin(controller, TagSets::Keep);
-            bindings::nvme_auth_stop(ctrl);
+            bindings::auth_stop(ctrl);
             // Fails if the controller is being deleted.
             if bindings::nvme_change_ctrl_state(
                 ctrl,

@@ -183,6 +183,12 @@ nvme_core_helper_queue_reconnect(struct delayed_work *work, unsigned int seconds
 	queue_delayed_work(nvme_wq, work, seconds * HZ);
 }
 
+/* Inline without CONFIG_NVME_HOST_AUTH. */
+__nvme_core_helper void nvme_core_helper_auth_stop(struct nvme_ctrl *ctrl)
+{
+	nvme_auth_stop(ctrl);
+}
+
 __nvme_core_helper void nvme_core_helper_flush_delete_wq(void)
 {
 	flush_workqueue(nvme_delete_wq);
