@@ -88,11 +88,12 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// `EINVAL` or `ERANGE` if it is none.
+    /// `EINVAL` if it is none.
     pub fn port(&self) -> Result<u16> {
         let (text, mut port) = (self.trsvcid().ok_or(EINVAL)?, 0);
         // SAFETY: `text` is a string, and `port` valid for writes.
-        to_result(unsafe { bindings::kstrtou16(text.as_char_ptr(), 10, &mut port) })?;
+        to_result(unsafe { bindings::kstrtou16(text.as_char_ptr(), 10, &mut port) })
+            .map_err(|_| EINVAL)?;
         Ok(port)
     }
 

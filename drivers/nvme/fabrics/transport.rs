@@ -194,18 +194,21 @@ impl Transport for Rdma {
         controller: Arc<WeakController>,
     ) -> Result<Self> {
         let namespace = Namespace::init();
-        let parse = |address: Option<&CStr>, port: Result<u16>| -> Result<Address> {
+        let parse = |what: &str, address: Option<&CStr>, port: Result<u16>| {
             let address = address
                 .and_then(|text| text.to_str().ok())
                 .unwrap_or_default();
             port.and_then(|port| Address::parse(&namespace, address, port))
-                .inspect_err(|_| pr_err!("malformed address or port: {address}\n"))
+                .inspect_err(|_| {
+                    let service = options.trsvcid().and_then(|text| text.to_str().ok());
+                    let service = service.unwrap_or_default();
+                    pr_err!("malformed {what}address passed: {address}:{service}\n");
+                })
         };
-        let target = parse(options.traddr(), options.port())?;
+        let target = parse("", options.traddr(), options.port())?;
         let source = options.host_traddr();
-        let source = source
-            .map(|source| parse(Some(source), Ok(0)))
-            .transpose()?;
+        let source = source.map(|source| parse("src ", Some(source), Ok(0)));
+        let source = source.transpose()?;
         Ok(Self {
             association: Association::new(devices.clone(), controller)?,
             target,
