@@ -71,6 +71,7 @@ pub(crate) fn setup<T: Transport>(
     tag_sets: TagSets,
 ) -> Result<(), SetupError> {
     let ctrl = controller.as_raw();
+    controller.weak.forget_losses();
     setup_admin(controller, tag_sets)?;
     let result = setup_after_admin(controller, tag_sets);
     if result.is_err() {
@@ -100,6 +101,7 @@ fn setup_after_admin<T: Transport>(
         }
         bindings::nvme_start_ctrl(ctrl);
     }
+    controller.weak.recover_if_lost();
     Ok(())
 }
 

@@ -23,6 +23,33 @@ use rrdma::{
 struct Target {
     ctrl: NonNull<bindings::nvme_ctrl>,
     recovery: NonNull<bindings::work_struct>,
+    /// A connection was lost while the controller was being set up.
+    lost: bool,
+}
+
+impl Target {
+    /// Starts error recovery if the controller is live; returns whether it has started.
+    fn recover(&self, cause: fmt::Arguments<'_>) -> bool {
+        let ctrl = self.ctrl.as_ptr();
+        // SAFETY: By the type invariants, both are valid. The functions may be called in any
+        // context.
+        unsafe {
+            if !bindings::nvme_change_ctrl_state(ctrl, bindings::nvme_ctrl_state_NVME_CTRL_RESETTING)
+            {
+                return false;
+            }
+            dev_warn!(self.device(), "{}: starting error recovery\n", cause);
+            bindings::queue_recovery(self.recovery.as_ptr());
+        }
+        true
+    }
+
+    /// Returns the device of the controller, for messages.
+    fn device(&self) -> &Device {
+        // SAFETY: By the type invariants, the controller is valid. It has a device since it was
+        // initialised.
+        unsafe { Device::from_raw((*self.ctrl.as_ptr()).device) }
+    }
 }
 
 // SAFETY: The C functions that get the pointers may be called from any thread.
@@ -61,7 +88,11 @@ impl WeakController {
         recovery: NonNull<bindings::work_struct>,
     ) {
         // INVARIANT: By the safety requirements of this function.
-        *self.target.lock() = Some(Target { ctrl, recovery });
+        *self.target.lock() = Some(Target {
+            ctrl,
+            recovery,
+            lost: false,
+        });
     }
 
     /// Makes this empty. When it returns, no call uses the controller.
@@ -72,27 +103,36 @@ impl WeakController {
     /// Reports the loss of a connection, and starts error recovery if the controller is live. Any
     /// context.
     ///
-    /// In any other state, the connection belongs to a sequence of this crate, whose next command
-    /// fails.
+    /// In any other state, the connection belongs to a sequence of this crate. If that makes the
+    /// controller live, recovery starts then.
     pub fn report_error(&self, cause: fmt::Arguments<'_>) {
-        let target = self.target.lock();
-        let Some(target) = target.as_ref() else {
+        let mut target = self.target.lock();
+        let Some(target) = &mut *target else {
             return;
         };
-        let ctrl = target.ctrl.as_ptr();
-        // SAFETY: By the invariants of `Target`, both are valid while the lock is held. The
-        // functions may be called in any context. The controller has a device since it was
-        // initialised.
-        unsafe {
-            if !bindings::nvme_change_ctrl_state(
-                ctrl,
-                bindings::nvme_ctrl_state_NVME_CTRL_RESETTING,
-            ) {
-                return;
-            }
-            let device: &Device = Device::from_raw((*ctrl).device);
-            dev_warn!(device, "{}: starting error recovery\n", cause);
-            bindings::queue_recovery(target.recovery.as_ptr());
+        if target.recover(cause) || target.lost {
+            return;
+        }
+        target.lost = true;
+        // SAFETY: By the invariants of `Target`, the controller is valid. Any context.
+        let state = unsafe { bindings::ctrl_state(target.ctrl.as_ptr()) };
+        if state == bindings::nvme_ctrl_state_NVME_CTRL_CONNECTING {
+            dev_warn!(target.device(), "{}\n", cause);
+        }
+    }
+
+    /// Forgets the losses of connections that have ended. Called when all queues are disconnected.
+    pub(crate) fn forget_losses(&self) {
+        if let Some(target) = &mut *self.target.lock() {
+            target.lost = false;
+        }
+    }
+
+    /// Starts error recovery if a connection was lost before the controller became live. Any
+    /// context.
+    pub(crate) fn recover_if_lost(&self) {
+        if let Some(target) = self.target.lock().as_ref().filter(|target| target.lost) {
+            target.recover(format_args!("a connection was lost during the set-up"));
         }
     }
 
