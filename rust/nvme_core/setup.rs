@@ -116,11 +116,15 @@ fn setup_admin<T: Transport>(
         bindings::nvme_core_const_AQ_TAGS,
     );
     let params = controller.connect_params(entries, requests);
-    let queue = controller.queues.first().into_iter().map(|q| &q.data);
+    let queue = controller.admin_queue().into_iter().map(|q| &q.data);
     let allocated = controller
         .transport
         .connect(&params, queue)
         .map_err(SetupError::from)
+        // SAFETY: The controller is initialised, and only this thread changes the field.
+        .inspect(|()| unsafe {
+            (*controller.as_raw()).numa_node = controller.transport.numa_node()
+        })
         .and_then(|()| match tag_sets {
             // SAFETY: The controller is initialised and has no admin tag set. It stays as long as
             // the tag set, whose private data has the size that `BlkOps` needs.

@@ -111,6 +111,9 @@ pub trait Transport: Sized + Send + Sync + 'static {
     /// Returns the largest transfer on the device to which the admin queue is connected.
     fn transfer_limits(&self) -> TransferLimits;
 
+    /// Returns the NUMA node of the device to which the admin queue is connected; -1 if unknown.
+    fn numa_node(&self) -> i32;
+
     /// Sends a request. Must not sleep.
     ///
     /// If `last` is false, another request or [`commit_rqs`](Self::commit_rqs) follows at once.

@@ -34,8 +34,10 @@ impl Target {
         // SAFETY: By the type invariants, both are valid. The functions may be called in any
         // context.
         unsafe {
-            if !bindings::nvme_change_ctrl_state(ctrl, bindings::nvme_ctrl_state_NVME_CTRL_RESETTING)
-            {
+            if !bindings::nvme_change_ctrl_state(
+                ctrl,
+                bindings::nvme_ctrl_state_NVME_CTRL_RESETTING,
+            ) {
                 return false;
             }
             dev_warn!(self.device(), "{}: starting error recovery\n", cause);

@@ -249,6 +249,11 @@ impl Transport for Rdma {
         }
     }
 
+    fn numa_node(&self) -> i32 {
+        let device = self.association.device();
+        device.map_or(-1, |device| device.attributes().numa_node)
+    }
+
     #[inline(always)]
     fn queue_rq(
         queue: &Self::Queue,
