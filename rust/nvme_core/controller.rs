@@ -35,6 +35,7 @@ pub(crate) const KINDS: usize = bindings::hctx_type_HCTX_MAX_TYPES as usize;
 pub(crate) struct WorkFns {
     pub(crate) reset: bindings::work_func_t,
     pub(crate) recovery: bindings::work_func_t,
+    pub(crate) abort: bindings::work_func_t,
     pub(crate) reconnect: bindings::work_func_t,
 }
 
@@ -58,6 +59,9 @@ pub(crate) struct Controller<T: Transport> {
     pub(crate) io_tag_set: Opaque<bindings::blk_mq_tag_set>,
     #[pin]
     pub(crate) recovery_work: Opaque<bindings::work_struct>,
+    /// Disconnects the queues, for a sequence that waits for a command.
+    #[pin]
+    pub(crate) abort_work: Opaque<bindings::work_struct>,
     #[pin]
     pub(crate) reconnect_work: Opaque<bindings::delayed_work>,
     /// Numbers of I/O queues of each kind, for `nvmf_map_queues()`.
@@ -104,6 +108,7 @@ impl<T: Transport> Controller<T> {
                 admin_tag_set <- zeroed(),
                 io_tag_set <- zeroed(),
                 recovery_work <- zeroed(),
+                abort_work <- zeroed(),
                 reconnect_work <- zeroed(),
                 io_queues: UnsafeCell::new([0; KINDS]),
                 queues: Self::new_queues(&transport, &options, Self::ctrl_of(this))?,
@@ -164,6 +169,8 @@ impl<T: Transport> Controller<T> {
                 fns.reset,
                 this.recovery_work.get(),
                 fns.recovery,
+                this.abort_work.get(),
+                fns.abort,
                 this.reconnect_work.get(),
                 fns.reconnect,
             );
@@ -261,6 +268,7 @@ impl<T: Transport> Controller<T> {
         // been deleted, or was never live, and the reference of the queues is empty.
         unsafe {
             bindings::cancel_work_sync(this.recovery_work.get());
+            bindings::cancel_work_sync(this.abort_work.get());
             bindings::cancel_delayed_work_sync(this.reconnect_work.get());
         }
         if this.created.get() {

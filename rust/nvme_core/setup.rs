@@ -15,7 +15,10 @@ use crate::{
     blk_ops::BlkOps,
     controller::Controller,
     hw_queue::HwQueue,
-    transport::Transport, //
+    transport::{
+        ConnectParams,
+        Transport, //
+    },
 };
 use kernel::prelude::*;
 use rrdma::errno;
@@ -40,9 +43,13 @@ pub(crate) struct SetupError(pub(crate) c_int);
 impl SetupError {
     /// Returns the `errno` for user space.
     pub(crate) fn errno(self) -> Error {
-        match self.0 {
-            status if status > 0 => EIO,
-            errno => Error::from_errno(errno),
+        if self.0 > 0 {
+            return EIO;
+        }
+        match Error::from_errno(self.0) {
+            // A command was cancelled. A program would repeat a write that is interrupted.
+            EINTR => errno::ECONNRESET,
+            errno => errno,
         }
     }
 }
@@ -71,6 +78,9 @@ pub(crate) fn setup<T: Transport>(
     tag_sets: TagSets,
 ) -> Result<(), SetupError> {
     let ctrl = controller.as_raw();
+    // SAFETY: The work item is initialised. No queue is connected, so it is not queued again before
+    // one is.
+    unsafe { bindings::cancel_work_sync(controller.abort_work.get()) };
     controller.weak.forget_losses();
     setup_admin(controller, tag_sets)?;
     let result = setup_after_admin(controller, tag_sets);
@@ -116,11 +126,7 @@ fn setup_admin<T: Transport>(
         bindings::nvme_core_const_AQ_TAGS,
     );
     let params = controller.connect_params(entries, requests);
-    let queue = controller.admin_queue().into_iter().map(|q| &q.data);
-    let allocated = controller
-        .transport
-        .connect(&params, queue)
-        .map_err(SetupError::from)
+    let allocated = connect(controller, &params, controller.admin_queue().into_iter())
         // SAFETY: The controller is initialised, and only this thread changes the field.
         .inspect(|()| unsafe {
             (*controller.as_raw()).numa_node = controller.transport.numa_node()
@@ -292,9 +298,7 @@ fn connect_queues<'a, T: Transport>(
     // SAFETY: The controller is initialised.
     let requests = unsafe { (*controller.as_raw()).sqsize };
     let params = controller.connect_params(requests.saturating_add(1), requests);
-    controller
-        .transport
-        .connect(&params, queues.clone().map(|queue| &queue.data))?;
+    connect(controller, &params, queues.clone())?;
     for queue in queues {
         // SAFETY: The controller is initialised, and the queue connected. The tag set has a
         // hardware queue for it.
@@ -303,6 +307,23 @@ fn connect_queues<'a, T: Transport>(
         queue.live.set(true);
     }
     Ok(())
+}
+
+/// Connects queues.
+///
+/// If a connection is lost later, `abort_work` disconnects them all.
+fn connect<'a, T: Transport>(
+    controller: &Controller<T>,
+    params: &ConnectParams,
+    queues: impl Iterator<Item = &'a HwQueue<T>> + Clone,
+) -> Result<(), SetupError> {
+    let queues = queues.map(|queue| &queue.data);
+    controller.transport.connect(params, queues)?;
+    match controller.weak.is_lost() {
+        // The work item may have run before these queues were connected.
+        true => Err(errno::ENOTCONN.into()),
+        false => Ok(()),
+    }
 }
 
 fn log_failure<T: Transport>(controller: &Controller<T>, qid: u16, failure: SetupError) {
@@ -314,7 +335,7 @@ fn log_failure<T: Transport>(controller: &Controller<T>, qid: u16, failure: Setu
     );
 }
 
-fn disconnect_all<'a, T: Transport>(queues: impl Iterator<Item = &'a HwQueue<T>>) {
+pub(crate) fn disconnect_all<'a, T: Transport>(queues: impl Iterator<Item = &'a HwQueue<T>>) {
     for queue in queues {
         queue.disconnect();
     }

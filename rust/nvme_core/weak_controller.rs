@@ -15,15 +15,16 @@ use rrdma::{
     sync::IrqLock, //
 };
 
-/// A controller and the work item that recovers it.
+/// A controller and its work items.
 ///
 /// # Invariants
 ///
-/// Both are valid until [`WeakController::unbind`].
+/// All are valid until [`WeakController::unbind`].
 struct Target {
     ctrl: NonNull<bindings::nvme_ctrl>,
     recovery: NonNull<bindings::work_struct>,
-    /// A connection was lost while the controller was being set up.
+    abort: NonNull<bindings::work_struct>,
+    /// A connection was lost while the controller was not live.
     lost: bool,
 }
 
@@ -31,7 +32,7 @@ impl Target {
     /// Starts error recovery if the controller is live; returns whether it has started.
     fn recover(&self, cause: fmt::Arguments<'_>) -> bool {
         let ctrl = self.ctrl.as_ptr();
-        // SAFETY: By the type invariants, both are valid. The functions may be called in any
+        // SAFETY: By the type invariants, all are valid. The functions may be called in any
         // context.
         unsafe {
             if !bindings::nvme_change_ctrl_state(
@@ -41,7 +42,7 @@ impl Target {
                 return false;
             }
             dev_warn!(self.device(), "{}: starting error recovery\n", cause);
-            bindings::queue_recovery(self.recovery.as_ptr());
+            bindings::queue_reset_work(self.recovery.as_ptr());
         }
         true
     }
@@ -82,17 +83,19 @@ impl WeakController {
     ///
     /// # Safety
     ///
-    /// `ctrl` is initialised by `nvme_init_ctrl()` and `recovery` by `INIT_WORK()`. Both stay valid
+    /// `ctrl` is initialised by `nvme_init_ctrl()`, the work items by `INIT_WORK()`. All stay valid
     /// until [`unbind`](Self::unbind).
     pub(crate) unsafe fn bind(
         &self,
         ctrl: NonNull<bindings::nvme_ctrl>,
         recovery: NonNull<bindings::work_struct>,
+        abort: NonNull<bindings::work_struct>,
     ) {
         // INVARIANT: By the safety requirements of this function.
         *self.target.lock() = Some(Target {
             ctrl,
             recovery,
+            abort,
             lost: false,
         });
     }
@@ -105,8 +108,8 @@ impl WeakController {
     /// Reports the loss of a connection, and starts error recovery if the controller is live. Any
     /// context.
     ///
-    /// In any other state, the connection belongs to a sequence of this crate. If that makes the
-    /// controller live, recovery starts then.
+    /// In any other state, a sequence of this crate or of nvme-core may wait for a command, which
+    /// is cancelled. If the sequence makes the controller live, recovery starts then.
     pub fn report_error(&self, cause: fmt::Arguments<'_>) {
         let mut target = self.target.lock();
         let Some(target) = &mut *target else {
@@ -116,11 +119,25 @@ impl WeakController {
             return;
         }
         target.lost = true;
-        // SAFETY: By the invariants of `Target`, the controller is valid. Any context.
-        let state = unsafe { bindings::ctrl_state(target.ctrl.as_ptr()) };
-        if state == bindings::nvme_ctrl_state_NVME_CTRL_CONNECTING {
+        // SAFETY: By the invariants of `Target`, all are valid. The functions may be called in any
+        // context.
+        let state = unsafe {
+            bindings::queue_reset_work(target.abort.as_ptr());
+            bindings::ctrl_state(target.ctrl.as_ptr())
+        };
+        // In the state RESETTING, the first cause has been logged.
+        if state != bindings::nvme_ctrl_state_NVME_CTRL_RESETTING {
             dev_warn!(target.device(), "{}\n", cause);
         }
+    }
+
+    /// Returns whether a connection was lost since [`forget_losses`](Self::forget_losses). Any
+    /// context.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.target
+            .lock()
+            .as_ref()
+            .is_some_and(|target| target.lost)
     }
 
     /// Forgets the losses of connections that have ended. Called when all queues are disconnected.

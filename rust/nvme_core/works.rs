@@ -15,7 +15,10 @@ use crate::{
     },
     transport::Transport, //
 };
-use core::marker::PhantomData;
+use core::{
+    marker::PhantomData,
+    ptr::NonNull, //
+};
 use kernel::{
     error::to_result,
     prelude::*,
@@ -31,6 +34,7 @@ impl<T: Transport> CtrlOps<T> {
         WorkFns {
             reset: Some(Self::reset),
             recovery: Some(Self::recovery),
+            abort: Some(Self::abort),
             reconnect: Some(Self::reconnect),
         }
     }
@@ -162,6 +166,21 @@ impl<T: Transport> CtrlOps<T> {
         }
     }
 
+    /// Disconnects all queues, because a connection was lost. Commands for which the set-up or the
+    /// shutdown of the controller waits are cancelled, so that it does not wait for their time-out.
+    ///
+    /// # Safety
+    ///
+    /// `work` is the `abort_work` of a `Controller<T>`.
+    unsafe extern "C" fn abort(work: *mut bindings::work_struct) {
+        // SAFETY: By the safety requirements of this function.
+        let controller: &Controller<T> =
+            unsafe { &*kernel::container_of!(Opaque::cast_from(work), Controller<T>, abort_work) };
+
+        // The admin queue is last: it may release what the others use.
+        setup::disconnect_all(controller.queues.iter().rev());
+    }
+
     /// # Safety
     ///
     /// `work` is the `reconnect_work` of a `Controller<T>`.
@@ -268,10 +287,13 @@ pub(crate) unsafe fn create<T: Transport>(
     // move.
     let controller: &Controller<T> =
         unsafe { &*KBox::into_raw(Pin::into_inner_unchecked(controller)) };
-    // SAFETY: The controller and its work item are initialised, and unbound before they are freed.
+    // SAFETY: The controller and its work items are initialised, and unbound before they are freed.
     unsafe {
-        let recovery = core::ptr::NonNull::new_unchecked(controller.recovery_work.get());
-        controller.weak.bind(controller.as_non_null(), recovery);
+        let recovery = NonNull::new_unchecked(controller.recovery_work.get());
+        let abort = NonNull::new_unchecked(controller.abort_work.get());
+        controller
+            .weak
+            .bind(controller.as_non_null(), recovery, abort);
     }
     let added = add(controller);
     if let Err(failure) = added {

@@ -164,15 +164,17 @@ nvme_core_helper_get_virt_boundary(struct nvme_ctrl *ctrl, bool is_admin)
 __nvme_core_helper void
 nvme_core_helper_init_works(struct work_struct *reset, work_func_t reset_fn,
 			    struct work_struct *recovery, work_func_t recovery_fn,
+			    struct work_struct *abort, work_func_t abort_fn,
 			    struct delayed_work *reconnect, work_func_t reconnect_fn)
 {
 	INIT_WORK(reset, reset_fn);
 	INIT_WORK(recovery, recovery_fn);
+	INIT_WORK(abort, abort_fn);
 	INIT_DELAYED_WORK(reconnect, reconnect_fn);
 }
 
 __nvme_core_helper void
-nvme_core_helper_queue_recovery(struct work_struct *work)
+nvme_core_helper_queue_reset_work(struct work_struct *work)
 {
 	queue_work(nvme_reset_wq, work);
 }
