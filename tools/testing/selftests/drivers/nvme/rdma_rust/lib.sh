@@ -16,10 +16,25 @@ requirements() {
 		need_programs rdma ip fio nvme nft
 }
 
-# load_driver [PARAMETER...]: load the driver in place of the other one.
+# Configuration of modprobe: nvme-fabrics asks for nvme-rdma with each connect.
+ALIAS=/run/modprobe.d/rdma_rust_selftest.conf
+
+# Whether nvme-core has native multipath: Y or N.
+MULTIPATH=${MULTIPATH:-Y}
+
+# load_driver: load the driver in place of the other one.
 load_driver() {
 	modprobe -r nvme-rdma nvme_rdma_rust 2>/dev/null
-	modprobe "$DRIVER" "$@"
+	modprobe nvme-core multipath="$MULTIPATH"
+	[ "$(cat /sys/module/nvme_core/parameters/multipath 2>/dev/null)" = "$MULTIPATH" ] || {
+		note "nvme-core is in use with another value of the parameter multipath"
+		return 1
+	}
+	driver_is_c || {
+		mkdir -p "${ALIAS%/*}" && echo 'alias nvme-rdma nvme_rdma_rust' >"$ALIAS" || return 1
+		defer rm "$ALIAS"
+	}
+	modprobe "$DRIVER"
 }
 
 # driver_is_c: whether the C driver is tested.
@@ -161,6 +176,11 @@ is_gone() {
 # tries_again: whether a reconnect attempt has failed.
 tries_again() {
 	[ "$(logged "$CTRL: Failed reconnect attempt")" -gt 0 ]
+}
+
+# is_trying: whether a reconnect attempt has created RDMA objects.
+is_trying() {
+	state_is "$CTRL" connecting && rdma resource show cm_id | grep -q "rnvmf_rxe1.*dst-addr $TARGET4:4420"
 }
 
 no_disks() {

@@ -1,0 +1,154 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Tests nvme_rdma_rust against the hostile target of rnvmf's tests: the controller recovers, the log
+# has the cause, and nothing leaks. The C driver recovers, too, with other messages.
+#
+# The lines below end with arguments of hostile_target.c: the step at which it violates the protocol,
+# the twist, and the value.
+
+. "$(dirname "$0")/lib.sh"
+. "$HERE/lib/hostile.sh"
+
+CONNECT_OPTIONS=(-c 1)
+
+# XOR mask that makes an rkey invalid; see test_hostile.sh of rnvmf.
+NO_KEY=0x80000000
+
+setup() {
+	load_driver && modprobe rdma_ucm && network_single && hostile_build || return 1
+	OBJECTS=$(rdma_objects)
+}
+
+leave() {
+	disconnect "$CTRL"
+	no_disks || fail "a disk remains"
+	end_process "$TARGET"
+}
+
+# compare SIZE: write SIZE bytes in one request, read them back and compare.
+compare() {
+	head -c "$1" /dev/urandom >"$SCRATCH/wrote"
+	run dd if="$SCRATCH/wrote" of="$DISK" bs="$1" oflag=direct
+	run dd if="$DISK" of="$SCRATCH/read" bs="$1" count=1 iflag=direct
+	cmp "$SCRATCH/wrote" "$SCRATCH/read" || fail "read data differs from written data"
+}
+
+connect_hostile() {
+	connect "$TARGET4" "$@"
+	wait_until "$SOON" has_disk "$CTRL" 1 || fail "$CTRL has no namespace 1"
+}
+
+# works ARGUMENT...: the reply is unusual but valid.
+works() {
+	hostile "$@"
+	connect_hostile
+	compare 4096
+	compare 65536
+	compare 1048576
+	same state live "$(ctrl_field "$CTRL" state)"
+	leave
+}
+
+# start_trap read|write: access the block that is the target's step trap-read or trap-write. TRAP is
+# the PID.
+start_trap() {
+	case $1 in
+	read) dd if="$DISK" of=/dev/null bs=4k skip=1024 count=1 iflag=direct 2>"$SCRATCH/trap" & ;;
+	write) dd if=/dev/zero of="$DISK" bs=64k seek=64 count=1 oflag=direct 2>"$SCRATCH/trap" & ;;
+	esac
+	TRAP=$!
+	defer end_process $TRAP
+}
+
+# recovers PATTERN STEP TWIST...: the target violates the protocol until the host has lost the
+# connection, with a line that matches in the log. Then the I/O must succeed.
+recovers() {
+	local pattern=$1
+	shift
+	note "expect: $pattern"
+	start_log again
+	hostile "$@"
+	connect_hostile
+	start_trap "${1#trap-}"
+	wait_until "$SOON" has_lost || fail "no error recovery: $(kernel_log | tail -3)"
+	driver_is_c || [ "$(logged "$CTRL: .*($pattern).*: starting error recovery")" = 1 ] ||
+		fail "no line with the cause: $(kernel_log | grep "$CTRL" | tail -5)"
+	kill -USR1 "$TARGET"
+	wait_until 30 process_ended "$TRAP" || fail "the I/O did not end: $(kernel_log | tail -3)"
+	wait "$TRAP" || fail "the I/O failed: $(<"$SCRATCH/trap")"
+	comes_back
+	compare 65536
+	leave
+}
+
+has_lost() {
+	[ "$(logged "$CTRL: .*starting error recovery")" -gt 0 ]
+}
+
+# refused PATTERN ARGUMENT...: the connect must fail, with a line that matches in the log.
+refused() {
+	local pattern=$1
+	shift
+	note "expect: $pattern"
+	start_log again
+	hostile "$@"
+	nvme_connect "$NQN" "$TARGET4"
+	same status 1 "$STATUS"
+	driver_is_c || [ "$(logged "$pattern")" -ge 1 ] ||
+		fail "no line with the cause: $(kernel_log | tail -5)"
+	[ ! -e /sys/class/nvme/nvme0 ] || fail "a controller remains"
+	end_process "$TARGET"
+}
+
+good_target() {
+	works
+}
+
+leaves_keys_alone() {
+	works controller keep
+	works read keep
+	works write keep
+}
+
+broken_responses() {
+	local step
+	for step in trap-read trap-write; do
+		recovers 'not in flight' $step cid 0x0fff
+		recovers 'response of 15 bytes' $step length 15
+		recovers 'response of 0 bytes' $step length 0
+		recovers 'receive failed' $step length 64
+		recovers 'the target disconnected' $step hang-up
+	done
+}
+
+answers_twice() {
+	recovers 'not in flight' trap-read twice
+	recovers 'not in flight' trap-write twice
+}
+
+foreign_invalidations() {
+	recovers 'failed' trap-read key "$NO_KEY"
+	recovers 'failed' trap-write key "$NO_KEY"
+}
+
+failed_connects() {
+	! driver_is_c || COMMAND_SECONDS=$((180 * SLOWDOWN))
+	refused 'rejected' request reject 6 4
+	refused 'failed to connect queue: 0' connect status 0x184
+	refused 'the target disconnected' connect hang-up
+	refused 'the target disconnected' controller hang-up
+	refused 'the target disconnected' connect-io hang-up
+	refused 'not in flight' connect cid 0x0fff
+	refused 'response of 15 bytes' capabilities length 15
+	refused 'keyed' controller poke 1 536 4
+	refused 'unable to set any I/O queues' queues status 0x4006
+}
+
+main setup \
+	good_target \
+	leaves_keys_alone \
+	broken_responses \
+	answers_twice \
+	foreign_invalidations \
+	failed_connects
