@@ -10,7 +10,7 @@
 //! - [`Request`]: a request that the transport owns.
 //! - [`WeakController`]: reports errors and events to the controller.
 //!
-//! The crate uses private headers of the kernel. `tools/nvme/check-layout` compares the structures
+//! The crate uses private headers of the kernel. `tools/boot/check-layout` compares the structures
 //! with those of the kernel that the module is for.
 
 /// Prefix of log messages, which `module!` defines in the crate of a module.
