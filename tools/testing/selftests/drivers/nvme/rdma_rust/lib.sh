@@ -142,16 +142,11 @@ disk() {
 # has_disk CONTROLLER NSID: whether the disk exists, through any path. Sets DISK.
 has_disk() {
 	local path
-	for path in "/sys/class/nvme/$1/$1"*n*; do
-		[ -e "$path/nsid" ] && [ "$(<"$path/nsid")" = "$2" ] || continue
+	for path in "/sys/class/nvme/$1"/nvme*n*; do
+		[ "$(cat "$path/nsid" 2>/dev/null)" = "$2" ] || continue
 		# nvme0c1n1 is a path of nvme0n1.
 		DISK=/dev/$(sed -E 's/c[0-9]+n/n/' <<<"${path##*/}")
-		[ -b "$DISK" ] && return
-	done
-	for path in "/sys/class/nvme/$1"/nvme*c*n*; do
-		[ -e "$path/nsid" ] && [ "$(<"$path/nsid")" = "$2" ] || continue
-		DISK=/dev/$(sed -E 's/c[0-9]+n/n/' <<<"${path##*/}")
-		[ -b "$DISK" ] && return
+		[ ! -b "$DISK" ] || return 0
 	done
 	return 1
 }

@@ -40,6 +40,7 @@ works() {
 
 # refused OPTION...: the connect must fail, and no controller remain.
 refused() {
+	! driver_is_c || skip "nvme-rdma waits for a command whose connection the target has ended"
 	nvme_connect "$NQN" "$TARGET4" "$@"
 	[ "$STATUS" = 1 ] || fail "the connect succeeded: $OUTPUT"
 	note "$ERRORS"

@@ -35,7 +35,7 @@ compare() {
 }
 
 connect_hostile() {
-	connect "$TARGET4" "$@"
+	connect "$TARGET4"
 	wait_until "$SOON" has_disk "$CTRL" 1 || fail "$CTRL has no namespace 1"
 }
 

@@ -37,15 +37,21 @@ done_by() {
 	echo $((stat[0] + stat[4]))
 }
 
-# shares OPTION...: run verified I/O; FIRST_DONE and SECOND_DONE are the numbers of I/Os of each path.
+# shares: run verified I/O; FIRST_DONE and SECOND_DONE are the numbers of I/Os of each path.
 shares() {
 	FIRST_DONE=$(done_by "$FIRST")
 	SECOND_DONE=$(done_by "$SECOND")
 	# Beyond the blocks of `start_verify`.
-	verify "$DISK" --rw=randwrite --bs=16k --offset=32m --size=4m --iodepth=8 "$@"
+	verify "$DISK" --rw=randwrite --bs=16k --offset=32m --size=4m --iodepth=8
 	FIRST_DONE=$(($(done_by "$FIRST") - FIRST_DONE))
 	SECOND_DONE=$(($(done_by "$SECOND") - SECOND_DONE))
 	note "$FIRST_DONE and $SECOND_DONE I/Os"
+}
+
+# uses_both LEAST: fail unless each path has completed at least LEAST I/Os.
+uses_both() {
+	[ "$FIRST_DONE" -ge "$1" ] || fail "$FIRST has completed $FIRST_DONE I/Os, expected $1 or more"
+	[ "$SECOND_DONE" -ge "$1" ] || fail "$SECOND has completed $SECOND_DONE I/Os, expected $1 or more"
 }
 
 policies() {
@@ -55,10 +61,10 @@ policies() {
 	[ $FIRST_DONE = 0 ] || [ $SECOND_DONE = 0 ] || fail "policy numa uses both paths"
 	policy round-robin
 	shares
-	[ $FIRST_DONE -gt 100 ] && [ $SECOND_DONE -gt 100 ] || fail "policy round-robin does not use both paths"
+	uses_both 100
 	policy queue-depth
 	shares
-	[ $FIRST_DONE -gt 20 ] && [ $SECOND_DONE -gt 20 ] || fail "policy queue-depth does not use both paths"
+	uses_both 20
 }
 
 # ana PORT STATE: set the ANA state of the namespaces at a port.

@@ -72,23 +72,23 @@ uring() {
 }
 
 uring_under_reset() {
-	local io status=0
 	start
 	fio --name=uring --filename="$(generic)" --ioengine=io_uring_cmd --cmd_type=nvme --rw=randread \
 		--bs=4k --size=4m --iodepth=8 --time_based --runtime=600 >"$SCRATCH/fio" 2>&1 &
-	io=$!
-	defer end_process $io
+	IO=$!
+	defer end_process $IO
 	wait_until "$SOON" reads_flow || fail "fio reads nothing: $(<"$SCRATCH/fio")"
 	run nvme reset "/dev/$CTRL"
 	wait_until "$SOON" state_is "$CTRL" live || fail "$CTRL is in state $(ctrl_field "$CTRL" state)"
 	# Passthrough commands are not repeated: fio may see errors.
-	end_process $io
+	end_process $IO
 	uring --rw=randwrite --bs=16k --size=1m --iodepth=8
 }
 
-# Passthrough commands are not in the statistics, so count the responses.
+# Whether fio has opened its device: the statistics do not count passthrough commands.
 reads_flow() {
-	process_ended "$io" || [ "$(ls /proc/$io/fd 2>/dev/null | wc -l)" -gt 4 ]
+	local files=("/proc/$IO/fd/"*)
+	[ ${#files[@]} -gt 4 ]
 }
 
 reservations() {
