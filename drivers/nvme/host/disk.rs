@@ -25,6 +25,7 @@ pub(crate) use hctx::{
 };
 pub(crate) use ns_disk::{
     BlockShift,
+    DiskState,
     NsDisk, //
 };
 pub(crate) use ulp::end;

@@ -84,7 +84,7 @@ fn io(call: &Ioctl<'_, Io>, mode: OpenMode, user: &UserCommand) -> Result<Passth
         }
         (None, block::Status::Transport) => Ok(PassthruResult::no_path()),
         // The namespace is gone, and its disk is about to be removed.
-        (None, _) if disk.gone.get() => Err(ENODEV),
+        (None, _) if disk.state.is_gone() => Err(ENODEV),
         (None, _) => Err(EIO),
     }
 }

@@ -88,6 +88,40 @@ impl BlockShift {
     }
 }
 
+/// What each request checks of its disk.
+pub(crate) struct DiskState {
+    gone: RelaxedBool,
+    /// The disk is gone, or its commands name protection information: one check for both.
+    unusual: RelaxedBool,
+}
+
+impl DiskState {
+    /// Returns the state of a new disk.
+    pub(crate) fn new(protection: Protection) -> Self {
+        Self {
+            gone: RelaxedBool::new(false),
+            unusual: RelaxedBool::new(protection != Protection::None),
+        }
+    }
+
+    /// Returns whether the namespace is gone or was replaced: all I/O fails.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.gone.get()
+    }
+
+    /// Lets all later I/O fail.
+    pub(crate) fn set_gone(&self) {
+        self.gone.set(true);
+        self.unusual.set(true);
+    }
+
+    /// Returns whether a request of the disk needs more than a plain read or write.
+    #[inline]
+    pub(super) fn is_unusual(&self) -> bool {
+        self.unusual.get()
+    }
+}
+
 /// The disk of a namespace.
 pub(crate) struct NsDisk {
     pub(crate) name: DiskName,
@@ -100,8 +134,7 @@ pub(crate) struct NsDisk {
     pub(crate) deallocate_zeroes: RelaxedBool,
     /// Blocks in use, as of the last scan.
     pub(crate) used_blocks: Atomic<u64>,
-    /// The namespace is gone or was replaced: all I/O fails.
-    pub(crate) gone: Arc<RelaxedBool>,
+    pub(crate) state: Arc<DiskState>,
     /// Kept alive by the disk.
     pub(crate) controller: Arc<dyn DiskController>,
 }

@@ -28,6 +28,7 @@ use nvme_proto::format::{
         Command,
         Deallocate,
         Direction,
+        Protection,
         RwFlags, //
     },
 };
@@ -84,10 +85,10 @@ impl Operations for Io {
             return without_queue(disk, request);
         };
         let doorbell = Doorbell::from_last(last);
-        if disk.gone.get() {
-            return Err(reject(request, Status::IoError));
-        }
         request.start();
+        if disk.state.is_unusual() {
+            return queue_other(guard, &queue, disk, request, doorbell);
+        }
         let (transfer, direction) = match request.op() {
             Op::Read => (Direction::FromTarget, dma::Direction::FromDevice),
             Op::Write => (Direction::ToTarget, dma::Direction::ToDevice),
@@ -96,7 +97,7 @@ impl Operations for Io {
         let Some(range) = range(disk, &request) else {
             return Err(reject(request, Status::IoError));
         };
-        let flags = rw_flags(disk, &request);
+        let flags = rw_flags(&request, Protection::None);
         // All code of a read or write between the block layer and the send queue is inlined, so
         // that the command is built in place.
         let submission = Submission {
@@ -147,7 +148,7 @@ impl Operations for Io {
 #[cold]
 #[inline(never)]
 fn without_queue(disk: &NsDisk, request: Request<Io>) -> Result<(), Refused<Io>> {
-    let is_final = request.no_retry() || request.is_disk_dying() || disk.gone.get();
+    let is_final = request.no_retry() || request.is_disk_dying() || disk.state.is_gone();
     if is_final || !disk.controller.holds_io() {
         return Err(reject(request, Status::Transport));
     }
@@ -167,25 +168,35 @@ fn range(disk: &NsDisk, request: &Request<Io>) -> Option<BlockRange> {
 
 /// Returns the flags of a read or write.
 #[inline]
-fn rw_flags(disk: &NsDisk, request: &Request<Io>) -> RwFlags {
+fn rw_flags(request: &Request<Io>, protection: Protection) -> RwFlags {
     RwFlags {
         force_unit_access: request.is_fua(),
         limited_retry: request.no_retry(),
-        protection: disk.protection,
+        protection,
     }
 }
 
-/// Returns the command of a request that is neither a read nor a write, and its data unless the
+/// Returns the command of a request that is no plain read or write, and its data unless the
 /// pages of the request hold it.
 ///
 /// # Errors
 ///
 /// The status to reject the request with: [`Status::NotSupported`] for an unknown operation,
-/// [`Status::Resource`] if out of memory.
+/// [`Status::Resource`] if out of memory, [`Status::IoError`] if the namespace is gone.
 #[inline(never)]
 fn other(disk: &NsDisk, request: &Request<Io>) -> Result<(Command, Option<Buffer>), Status> {
+    if disk.state.is_gone() {
+        return Err(Status::IoError);
+    }
     let nsid = disk.wwid.nsid;
+    let transfer = |direction| {
+        let range = range(disk, request).ok_or(Status::IoError)?;
+        let flags = rw_flags(request, disk.protection);
+        Ok((Command::transfer(direction, nsid, range, flags), None))
+    };
     Ok(match request.op() {
+        Op::Read => return transfer(Direction::FromTarget),
+        Op::Write => return transfer(Direction::ToTarget),
         Op::Flush => (Command::flush(nsid), None),
         Op::WriteZeroes => {
             let deallocate = if disk.deallocate_zeroes.get() && !request.no_unmap() {
@@ -210,7 +221,7 @@ fn other(disk: &NsDisk, request: &Request<Io>) -> Result<(Command, Option<Buffer
     })
 }
 
-/// Queues a request that is neither a read nor a write.
+/// Queues a request that is no plain read or write.
 #[inline(never)]
 fn queue_other(
     guard: &rcu::Guard,
@@ -227,7 +238,7 @@ fn queue_other(
         tag: request.tag(),
         command,
         direction: match request.op() {
-            Op::DriverIn => dma::Direction::FromDevice,
+            Op::Read | Op::DriverIn => dma::Direction::FromDevice,
             _ => dma::Direction::ToDevice,
         },
         length: match &payload {

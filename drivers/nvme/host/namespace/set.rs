@@ -14,7 +14,10 @@ use super::{
     partitions::Partitions,
 };
 use crate::{
-    disk::Io,
+    disk::{
+        DiskState,
+        Io, //
+    },
     event::NsInfo, //
 };
 use kernel::{
@@ -53,8 +56,7 @@ use nvme_proto::{
 };
 use rrdma::{
     block::Disk,
-    memory,
-    sync::RelaxedBool, //
+    memory, //
 };
 
 /// Most disks of a controller. Limits the memory that a hostile target can make the host allocate.
@@ -128,11 +130,11 @@ impl NsEntry for Namespace {
     }
 
     fn is_gone(&self) -> bool {
-        self.disk.data().gone.get()
+        self.disk.data().state.is_gone()
     }
 
     fn set_gone(&mut self) {
-        self.disk.data().gone.set(true);
+        self.disk.data().state.set_gone();
     }
 }
 
@@ -140,8 +142,8 @@ impl NsEntry for Namespace {
 pub(super) struct PendingDisk {
     pub(super) wwid: Wwid,
     pub(super) limits: BlockLimits,
-    /// Shared with the disk, as its `gone`.
-    pub(super) gone: Arc<RelaxedBool>,
+    /// Shared with the disk.
+    pub(super) state: Arc<DiskState>,
 }
 
 impl NsEntry for PendingDisk {
@@ -153,11 +155,11 @@ impl NsEntry for PendingDisk {
     }
 
     fn is_gone(&self) -> bool {
-        self.gone.get()
+        self.state.is_gone()
     }
 
     fn set_gone(&mut self) {
-        self.gone.set(true);
+        self.state.set_gone();
     }
 }
 
@@ -289,14 +291,15 @@ impl NamespaceSet {
         seq: ScanSeq,
         attributes: NsAttributes<'_>,
     ) -> Result<PendingGuard<'_>, ScanError> {
-        let gone = Arc::new(RelaxedBool::new(false), GFP_KERNEL).map_err(|_| disk_error(ENOMEM))?;
+        let state = DiskState::new(attributes.limits.protection);
+        let state = Arc::new(state, GFP_KERNEL).map_err(|_| disk_error(ENOMEM))?;
         let pending = PendingDisk {
             wwid: *attributes.wwid,
             limits: *attributes.limits,
-            gone: gone.clone(),
+            state: state.clone(),
         };
         self.with(|table| table.begin_pending(seq, pending))?;
-        Ok(PendingGuard { set: self, gone })
+        Ok(PendingGuard { set: self, state })
     }
 
     /// Adds a disk. Sleeps, for I/O too, because on an error the disk is removed.
@@ -355,8 +358,8 @@ impl NamespaceSet {
 /// A disk is being created until this guard is dropped.
 pub(super) struct PendingGuard<'a> {
     set: &'a NamespaceSet,
-    /// Shared with the disk, as its `gone`.
-    pub(super) gone: Arc<RelaxedBool>,
+    /// Shared with the disk.
+    pub(super) state: Arc<DiskState>,
 }
 
 impl Drop for PendingGuard<'_> {

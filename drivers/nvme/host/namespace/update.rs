@@ -231,7 +231,7 @@ impl DiskUpdate<'_> {
         if let Ok(info) = &added {
             self.observer.notify(NsChange::Added(info));
         }
-        if pending.gone.get() {
+        if pending.state.is_gone() {
             return Err(ScanError::Superseded);
         }
         added.map(drop)
@@ -256,7 +256,7 @@ impl DiskUpdate<'_> {
             protection: limits.protection,
             deallocate_zeroes: RelaxedBool::new(limits.write_zeroes_may_deallocate),
             used_blocks: Atomic::new(scanned.used_blocks),
-            gone: pending.gone.clone(),
+            state: pending.state.clone(),
             controller: self.controller.clone(),
         };
         Disk::new(config, self.found.context.tag_set.clone(), data)
