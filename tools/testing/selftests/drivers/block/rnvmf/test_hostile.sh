@@ -653,7 +653,7 @@ leaves_keys_alone() {
 broken_responses() {
 	refused 1 fabrics-connect 'not in flight' connect cid 0x0fff
 	refused 1 fabrics-connect 'not in flight' connect cid 0x1000
-	refused 1 enable 'not in flight' capabilities twice
+	refused 1 enable 'not in flight|answered twice' capabilities twice
 	refused 1 enable 'response of 15 bytes' capabilities length 15
 	refused 1 enable 'response of 0 bytes' capabilities length 0
 	refused 1 enable 'receive failed' capabilities length 17

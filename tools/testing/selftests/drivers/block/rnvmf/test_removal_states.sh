@@ -11,7 +11,7 @@
 AT_ONCE=$((5000 * SLOWDOWN))
 
 # Connect time-out for tests in which only it ends the wait for the target, in seconds.
-PATIENCE=$((2 * SLOWDOWN))
+PATIENCE=$((5 * SLOWDOWN))
 
 setup() {
 	modprobe rnvmf
