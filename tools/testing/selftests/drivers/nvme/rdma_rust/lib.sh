@@ -24,7 +24,11 @@ MULTIPATH=${MULTIPATH:-Y}
 
 # load_driver: load the driver in place of the other one.
 load_driver() {
-	modprobe -r nvme-rdma nvme_rdma_rust 2>/dev/null
+	local module
+	# An earlier test may have loaded nvme-core, which nvmet uses, too, with the other value.
+	for module in nvme-rdma nvme_rdma_rust nvmet-rdma nvmet nvme-fabrics nvme-core; do
+		modprobe -r "$module" 2>/dev/null
+	done
 	modprobe nvme-core multipath="$MULTIPATH"
 	[ "$(cat /sys/module/nvme_core/parameters/multipath 2>/dev/null)" = "$MULTIPATH" ] || {
 		note "nvme-core is in use with another value of the parameter multipath"

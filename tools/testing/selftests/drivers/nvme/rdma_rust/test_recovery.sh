@@ -68,7 +68,11 @@ reset_under_io() {
 }
 
 # The target grants fewer I/O queues and then more.
+#
+# Without multipath, a request stays in its hardware queue. If that is not connected again, the request
+# never ends, and nvme-core waits for it in vain before it changes the number. The C driver does, too.
 queues_follow_what_is_granted() {
+	[ "$MULTIPATH" = Y ] || skip "requests stay in a hardware queue that goes away"
 	start_pair
 	connect "$TARGET4" -i 2
 	same queue_count 3 "$(ctrl_field "$CTRL" queue_count)"
