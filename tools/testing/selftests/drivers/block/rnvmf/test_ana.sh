@@ -64,7 +64,7 @@ persistent_loss() {
 	expect 1 dd if="$(disk "$CTRL" 1)" of=/dev/null bs=4k count=1 iflag=direct
 	took=$(($(now) - began))
 	has "$ERRORS" "$LOST"
-	[ $took -lt $((1000 * SLOWDOWN)) ] || fail "the read failed only after $took ms"
+	[ $took -lt $((3000 * SLOWDOWN)) ] || fail "the read failed only after $took ms"
 }
 
 # Partitions of a disk that was connected while its namespace was inaccessible.
