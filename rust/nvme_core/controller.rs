@@ -47,8 +47,9 @@ pub(crate) struct WorkFns {
 ///   structure, and frees it by `free_ctrl`.
 /// - A tag set is in use from its allocation by nvme-core until its removal by nvme-core.
 /// - The work items are initialised.
-/// - Only one thread at a time sets up or tears down the queues: the thread that creates the
-///   controller, then the work items, one of which nvme-core's states admit.
+/// - Only one thread at a time changes the numbers of queues, and allocates or removes tag sets: the
+///   thread that creates the controller, then a work item. The state of the controller allows one
+///   work item to do so. Any thread may disconnect a queue.
 #[pin_data]
 pub(crate) struct Controller<T: Transport> {
     #[pin]
@@ -263,21 +264,21 @@ impl<T: Transport> Controller<T> {
         let this = unsafe { Pin::new_unchecked(KBox::from_raw(this)) };
         let list = this.list.clone();
 
-        this.weak.unbind();
-        // SAFETY: The work items are initialised. None can be queued any more: the controller has
-        // been deleted, or was never live, and the reference of the queues is empty.
-        unsafe {
-            bindings::cancel_work_sync(this.recovery_work.get());
-            bindings::cancel_work_sync(this.abort_work.get());
-            bindings::cancel_delayed_work_sync(this.reconnect_work.get());
-        }
-        if this.created.get() {
-            // SAFETY: The options belong to the controller, and `this` is their last user.
-            unsafe { bindings::nvmf_free_options(this.options.as_raw()) };
-        }
-        let ctrl = this.as_non_null();
-        drop(this);
-        list.remove(ctrl);
+        list.free(this.as_non_null(), || {
+            this.weak.unbind();
+            // SAFETY: The work items are initialised. None can be queued any more: the controller
+            // has been deleted, or was never live, and the reference of the queues is empty.
+            unsafe {
+                bindings::cancel_work_sync(this.recovery_work.get());
+                bindings::cancel_work_sync(this.abort_work.get());
+                bindings::cancel_delayed_work_sync(this.reconnect_work.get());
+            }
+            if this.created.get() {
+                // SAFETY: The options belong to the controller, and `this` is their last user.
+                unsafe { bindings::nvmf_free_options(this.options.as_raw()) };
+            }
+            drop(this);
+        });
     }
 }
 

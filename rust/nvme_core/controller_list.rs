@@ -24,14 +24,21 @@ pub(crate) struct Entry(pub(crate) NonNull<bindings::nvme_ctrl>);
 // SAFETY: A pointer that is not tied to a thread.
 unsafe impl Send for Entry {}
 
+/// Controllers that others may find, and the number of those that exist.
+struct Listed {
+    entries: KVec<Entry>,
+    /// Larger than the number of entries while a controller is freed.
+    existing: usize,
+}
+
 /// The controllers of a transport, until they are freed.
 #[pin_data]
 pub(crate) struct ControllerList {
     #[pin]
-    controllers: Mutex<KVec<Entry>>,
-    /// Completed when a controller leaves the list.
+    listed: Mutex<Listed>,
+    /// Completed when a controller was freed.
     #[pin]
-    left: TimedCompletion,
+    freed: TimedCompletion,
 }
 
 impl ControllerList {
@@ -39,8 +46,11 @@ impl ControllerList {
     pub(crate) fn new() -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
-                controllers <- new_mutex!(KVec::new(), "nvme_core::ControllerList"),
-                left <- TimedCompletion::new(),
+                listed <- new_mutex!(Listed {
+                    entries: KVec::new(),
+                    existing: 0,
+                }, "nvme_core::ControllerList"),
+                freed <- TimedCompletion::new(),
             }),
             GFP_KERNEL,
         )
@@ -50,34 +60,43 @@ impl ControllerList {
     ///
     /// # Safety
     ///
-    /// The controller is not freed before [`remove`](Self::remove).
+    /// The controller is not freed before [`free`](Self::free).
     pub(crate) unsafe fn add(&self, ctrl: NonNull<bindings::nvme_ctrl>) -> Result {
+        let mut listed = self.listed.lock();
         // INVARIANT: By the safety requirements of this function.
-        self.controllers.lock().push(Entry(ctrl), GFP_KERNEL)?;
+        listed.entries.push(Entry(ctrl), GFP_KERNEL)?;
+        listed.existing = listed.existing.saturating_add(1);
         Ok(())
     }
 
-    /// Removes a controller. Sleeps.
-    pub(crate) fn remove(&self, ctrl: NonNull<bindings::nvme_ctrl>) {
-        self.controllers.lock().retain(|entry| entry.0 != ctrl);
-        self.left.complete();
+    /// Removes a controller, calls `free`, which frees it, and then wakes
+    /// [`wait_until_freed`](Self::wait_until_freed). Sleeps.
+    pub(crate) fn free(&self, ctrl: NonNull<bindings::nvme_ctrl>, free: impl FnOnce()) {
+        // From here on, nobody finds the controller.
+        self.listed.lock().entries.retain(|entry| entry.0 != ctrl);
+        free();
+        {
+            let mut listed = self.listed.lock();
+            listed.existing = listed.existing.saturating_sub(1);
+        }
+        self.freed.complete();
     }
 
     /// Returns whether a controller satisfies `test`, which runs with the list locked. Sleeps.
     pub(crate) fn any(&self, test: impl FnMut(&Entry) -> bool) -> bool {
-        self.controllers.lock().iter().any(test)
+        self.listed.lock().entries.iter().any(test)
     }
 
     /// Runs `function` with the list locked. Sleeps.
     pub(crate) fn with_lock<R>(&self, function: impl FnOnce() -> R) -> R {
-        let _locked = self.controllers.lock();
+        let _locked = self.listed.lock();
         function()
     }
 
-    /// Waits until the list is empty. Sleeps.
-    pub(crate) fn wait_until_empty(&self) {
-        while !self.controllers.lock().is_empty() {
-            self.left.wait();
+    /// Waits until all controllers are freed. Sleeps.
+    pub(crate) fn wait_until_freed(&self) {
+        while self.listed.lock().existing != 0 {
+            self.freed.wait();
         }
     }
 }

@@ -145,7 +145,8 @@ impl<T: Transport> Registration<T> {
     ///
     /// # Errors
     ///
-    /// `EINVAL` for a name that is too long; `EBUSY` if the module has registered a transport already; `ENOMEM`.
+    /// `EINVAL` for a name that is too long; `EBUSY` if the module has registered a transport
+    /// already; `ENOMEM`.
     pub fn new<'a>(
         name: &'a str,
         module: &'static ThisModule,
@@ -259,7 +260,7 @@ impl<T: Transport> PinnedDrop for Registration<T> {
         // SAFETY: By the type invariants, the table is registered.
         unsafe { bindings::nvmf_unregister_transport(self.ops.get()) };
         self.controllers.delete(|_| true);
-        self.controllers.list.wait_until_empty();
+        self.controllers.list.wait_until_freed();
         REGISTERED.store(ptr::null_mut(), Ordering::SeqCst);
         // The thread that freed the last controller may have been preempted before it left this
         // module. Waiting until every task has slept waits for it.

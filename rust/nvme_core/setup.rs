@@ -7,8 +7,8 @@
 //! the data of its requests, and cancels them. `nvme_cancel_tagset()`, which cancels what it finds
 //! in flight, is never called.
 //!
-//! The caller of each function is the only thread that sets up or tears down the queues of the
-//! controller, see the invariants of [`Controller`]. All functions sleep.
+//! The caller of each function is the only thread that does so, see the invariants of
+//! [`Controller`]. All functions sleep.
 
 use crate::{
     bindings,
@@ -78,8 +78,7 @@ pub(crate) fn setup<T: Transport>(
     tag_sets: TagSets,
 ) -> Result<(), SetupError> {
     let ctrl = controller.as_raw();
-    // SAFETY: The work item is initialised. No queue is connected, so it is not queued again before
-    // one is.
+    // SAFETY: The work item is initialised. Only connected queues queue it, and none is connected.
     unsafe { bindings::cancel_work_sync(controller.abort_work.get()) };
     controller.weak.forget_losses();
     setup_admin(controller, tag_sets)?;

@@ -43,7 +43,7 @@ pub struct ConnectParams {
 /// Largest transfer of a command.
 #[derive(Clone, Copy)]
 pub struct TransferLimits {
-    /// Number of pages of 4096 bytes, each of which may be a segment of its own.
+    /// Largest number of segments, and of pages of 4096 bytes.
     pub pages: u32,
 }
 

@@ -280,7 +280,7 @@ pub(crate) unsafe fn create<T: Transport>(
     // this function, the other arguments are valid.
     let status = unsafe { bindings::nvme_init_ctrl(ctrl, device, ops, 0) };
     if let Err(error) = to_result(status) {
-        list.remove(controller.as_non_null());
+        list.free(controller.as_non_null(), || drop(controller));
         return Err(error);
     }
     // SAFETY: nvme-core owns the controller from here on, and frees it by `free_ctrl`. It does not
