@@ -182,6 +182,15 @@ is_trying() {
 	state_is "$CTRL" connecting && rdma resource show cm_id | grep -q "rnvmf_rxe1.*dst-addr $TARGET4:4420"
 }
 
+# start_attempt: connect, and wait for a reconnect attempt to a silent target.
+start_attempt() {
+	start_pair
+	connect "$TARGET4"
+	silence
+	loses
+	wait_until "$SOON" is_trying || fail "no reconnect attempt in progress"
+}
+
 no_disks() {
 	local disk
 	for disk in /sys/block/nvme*; do

@@ -48,11 +48,7 @@ while_waiting_to_reconnect() {
 
 during_an_attempt() {
 	! driver_is_c || skip "nvme-rdma waits until the connection manager gives up"
-	start_pair
-	connect "$TARGET4"
-	silence
-	loses
-	wait_until "$SOON" is_trying || fail "no reconnect attempt in progress"
+	start_attempt
 	unloads
 }
 
