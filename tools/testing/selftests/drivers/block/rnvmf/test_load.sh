@@ -6,7 +6,8 @@
 . "$(dirname "$0")/lib.sh"
 
 setup() {
-	network_single && backend_memory disk 16 512 && target_simple "$BACKEND"
+	network_single && backend_memory disk 16 512 && target_simple "$BACKEND" || return 1
+	OBJECTS=$(rdma_objects)
 }
 
 load() {
@@ -55,20 +56,17 @@ takes_devices_that_come_and_go() {
 }
 
 unloads_while_connected() {
-	local before
-	before=$(rdma_objects)
 	load
 	connect "$TARGET4"
 	disk "$CTRL" 1 >/dev/null
 	run rmmod rnvmf
 	no_disks || fail "a disk remains after the module was unloaded"
-	rdma_back_to "$before"
+	rdma_back_to "$OBJECTS"
 }
 
 # The connect waits for a response from an unused address.
 unloads_while_connecting() {
-	local before began took
-	before=$(rdma_objects)
+	local began took
 	load
 	rnvmf connect -t rdma -a "$NOBODY4" -n "$NQN" -q "$HOSTNQN" --timeout 60 \
 		>"$SCRATCH/connect" 2>&1 &
@@ -80,7 +78,7 @@ unloads_while_connecting() {
 	took=$(($(now) - began))
 	[ $took -lt $((5000 * SLOWDOWN)) ] || fail "unloading took $took ms"
 	wait_until 10 process_ended $pid || fail "the connect did not exit: $(<"$SCRATCH/connect")"
-	rdma_back_to "$before"
+	rdma_back_to "$OBJECTS"
 }
 
 stays_while_a_disk_is_open() {

@@ -97,12 +97,11 @@ many_losses_without_growth() {
 	local CONNECT_OPTIONS=(-k $((5 * SLOWDOWN)) -c 1 --timeout $((5 * SLOWDOWN)) -i 2 -Q 16) objects
 	network_single && backend_memory disk 64 512 && target_simple "$BACKEND"
 	connect "$TARGET4"
-	# Objects that are created once and kept are created now, and the backend allocates its
-	# pages.
+	objects=$(rdma_objects)
+	# What is allocated once and kept is allocated now, also the pages of the backend.
 	run dd if=/dev/zero of="$BACKEND" bs=1M count=64 oflag=direct
 	start_monitor
 	losses 3
-	objects=$(rdma_objects)
 	slab_steady_while $NOISE losses_and_back "$objects"
 }
 

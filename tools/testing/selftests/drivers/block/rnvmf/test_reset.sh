@@ -55,11 +55,10 @@ many_resets_without_growth() {
 	network_single && backend_memory disk 64 512 && target_simple "$BACKEND"
 	# Fewer tags than requests of fio.
 	connect "$TARGET4" -i 1 -Q 16
-	# Objects that are created once and kept are created now, and the backend allocates its
-	# pages.
+	objects=$(rdma_objects)
+	# What is allocated once and kept is allocated now, also the pages of the backend.
 	run dd if=/dev/zero of="$BACKEND" bs=1M count=64 oflag=direct
 	resets 3
-	objects=$(rdma_objects)
 	slab_steady_while "$NOISE" resets_and_back "$objects"
 }
 

@@ -12,7 +12,9 @@ ROUNDS=$(in_a_long_run 100 50)
 NOISE=$((ROUNDS * 4 / 5))
 
 setup() {
-	modprobe rnvmf && network_single && backend_memory disk 16 512 && target_simple "$BACKEND"
+	modprobe rnvmf && network_single && backend_memory disk 16 512 && target_simple "$BACKEND" ||
+		return 1
+	OBJECTS=$(rdma_objects)
 }
 
 # owned KIND: print the number of RDMA objects of this type that rnvmf owns.
@@ -79,33 +81,29 @@ rounds() {
 }
 
 connects_many_times_without_growth() {
-	local objects
-	# Objects that are created once and kept are created now.
+	# What is allocated once and kept is allocated now.
 	rounds 3
-	objects=$(rdma_objects)
-	slab_steady_while $NOISE rounds_and_back "$objects"
+	slab_steady_while $NOISE rounds_and_back
 }
 
-# rounds_and_back OBJECTS: run ROUNDS rounds, then check that the RDMA objects are OBJECTS again.
+# rounds_and_back: run ROUNDS rounds, then check that the RDMA objects are OBJECTS again.
 rounds_and_back() {
 	rounds "$ROUNDS"
-	rdma_back_to "$1"
+	rdma_back_to "$OBJECTS"
 }
 
 failing_connects_leave_nothing() {
-	local objects
 	fail_to_connect
-	objects=$(rdma_objects)
-	slab_steady_while $NOISE fails_and_back "$objects"
+	slab_steady_while $NOISE fails_and_back
 }
 
-# fails_and_back OBJECTS: like `rounds_and_back`, with failing connects.
+# fails_and_back: like `rounds_and_back`, with failing connects.
 fails_and_back() {
 	local i
 	for ((i = 0; i < ROUNDS; i++)); do
 		fail_to_connect
 	done
-	rdma_back_to "$1"
+	rdma_back_to "$OBJECTS"
 }
 
 fail_to_connect() {

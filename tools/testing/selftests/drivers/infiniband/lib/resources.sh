@@ -6,6 +6,8 @@
 # rdma_objects: print the number of RDMA objects of each type on each device, those of the target
 # included. Omitted are the completion queues of ib_core's shared pool, which the device keeps. Also
 # omitted are the indexes of devices and the numbers of CQs, which change when a device is re-added.
+# As the reference of a leak check, call it before the first connection or while all are established:
+# the target frees the objects of a closed connection late.
 rdma_objects() {
 	rdma resource show | sed 's/^[0-9]*: //; s/ cq [0-9]*//' | sort
 	rdma resource show cq | sed '/\[ib_core\]/d; s/ cqn [0-9]*//' | sort

@@ -8,7 +8,8 @@
 POLLED=(--ioengine=io_uring --hipri=1)
 
 setup() {
-	load_driver && network_single && backend_memory disk 64 512 && target_simple "$BACKEND"
+	load_driver && network_single && backend_memory disk 64 512 && target_simple "$BACKEND" || return 1
+	OBJECTS=$(rdma_objects)
 }
 
 # attribute_is NAME VALUE: check a sysfs attribute of $CTRL.
@@ -170,12 +171,10 @@ lists() {
 
 # RDMA objects are freed.
 leaks_nothing() {
-	local objects
-	objects=$(rdma_objects)
 	connect "$TARGET4"
 	disk "$CTRL" 1 >"$SCRATCH/disk"
 	disconnect "$CTRL"
-	NQN=$NQN-none writes_options "traddr=$TARGET4" || rdma_back_to "$objects"
+	NQN=$NQN-none writes_options "traddr=$TARGET4" || rdma_back_to "$OBJECTS"
 }
 
 main setup \
