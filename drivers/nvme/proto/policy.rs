@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Policies: decisions of a host that need no more than decoded structures and numbers.
+//! Policies: decisions of a host or a target that need no more than decoded structures and numbers.
 //!
 //! They are pure: a driver gathers the input, calls the policy, and does what it returns. Times are
 //! parameters, so tests need no clock.
@@ -29,6 +29,11 @@
 //!
 //! - [`passthru`], [`permission`], [`effects`]: what is sent, by whom, and with which effects.
 //!
+//! Targets:
+//!
+//! - [`accept`]: whether a connection request is accepted, and the sizes of its queue.
+//! - [`command_data`]: where the data of a command is, and whether the command may have it.
+//!
 //! # Example
 //!
 //! Retry a command that failed, until the limit of retries is reached:
@@ -52,9 +57,11 @@
 //! assert_eq!(policy.decide(failed), Disposition::Complete);
 //! ```
 
+pub mod accept;
 pub mod aen_rate_limit;
 pub mod backoff;
 pub mod block_status;
+pub mod command_data;
 pub mod ctrl_state;
 pub mod duplicate_ids;
 pub mod effects;

@@ -73,6 +73,15 @@ impl CmReply {
     /// Size in bytes.
     pub const SIZE: usize = 32;
 
+    /// Returns the bytes of the private data.
+    pub fn encode(&self) -> [u8; Self::SIZE] {
+        let mut data = [0; Self::SIZE];
+        let mut block = Writer::over(&mut data);
+        block.put::<0, 2>(FORMAT.to_le_bytes());
+        block.put::<2, 2>(self.receive_queue_size.to_le_bytes());
+        data
+    }
+
     /// Decodes the private data; `None` if it is too short or has another record format.
     pub fn parse(data: &[u8]) -> Option<Self> {
         let fields = Reader::<{ Self::SIZE }>::new(data)?;
@@ -110,7 +119,17 @@ pub enum CmStatus {
 }
 
 impl CmStatus {
-    const SIZE: usize = 4;
+    /// Size in bytes of the private data.
+    pub const SIZE: usize = 4;
+
+    /// Returns the private data of a rejection (REJ).
+    pub fn encode(self) -> [u8; Self::SIZE] {
+        let mut data = [0; Self::SIZE];
+        let mut block = Writer::over(&mut data);
+        block.put::<0, 2>(FORMAT.to_le_bytes());
+        block.put::<2, 2>(self.to_wire().to_le_bytes());
+        data
+    }
 
     /// Decodes the private data of a rejection (REJ); `None` if no NVMe target sent it, but for
     /// example the connection manager.

@@ -5,7 +5,7 @@
 //! Source: NVMe Base 2.3, section 4.3.2 (Scatter Gather List); keyed descriptors: NVMe RDMA
 //! Transport.
 
-use crate::format::layout::Writer;
+use crate::format::layout::{Reader, Writer};
 
 /// An SGL descriptor of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,6 +24,38 @@ pub enum Invalidate {
     ByHost,
     /// The target, if it chooses to: it may send its response as Send With Invalidate.
     ByTarget,
+}
+
+/// The data of a command, as the descriptor of its host tells.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DataBlock {
+    /// In the capsule, so many bytes after the command.
+    InCapsule {
+        /// Offset in bytes.
+        offset: u64,
+        /// Length in bytes.
+        length: u32,
+    },
+    /// In the memory of the host.
+    Keyed {
+        /// Address in the host's memory.
+        address: u64,
+        /// Length in bytes, at most [`Sgl::MAX_KEYED_LEN`].
+        length: u32,
+        /// The key (R_Key).
+        key: u32,
+        /// The side that invalidates the key.
+        invalidate: Invalidate,
+    },
+}
+
+/// Why a descriptor is invalid.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SglError {
+    /// The type is none of this transport.
+    Type(u8),
+    /// The type has no such subtype.
+    Subtype(u8),
 }
 
 impl Sgl {
@@ -78,6 +110,35 @@ impl Sgl {
         Self::new(offset, len as u64, Self::DATA_BLOCK_OFFSET)
     }
 
+    /// Decodes a descriptor of a host.
+    ///
+    /// # Errors
+    ///
+    /// The SGL identifier, if its type or subtype is not one of the NVMe RDMA Transport.
+    #[inline]
+    pub fn parse(bytes: &[u8; Self::SIZE]) -> Result<DataBlock, SglError> {
+        let fields = Reader::over(bytes);
+        let address = fields.u64::<0>();
+        let keyed = |invalidate| DataBlock::Keyed {
+            address,
+            length: fields.u32::<8>() & Self::MAX_KEYED_LEN,
+            key: fields.u32::<11>(),
+            invalidate,
+        };
+        match fields.u8::<15>() {
+            Self::KEYED_DATA_BLOCK => Ok(keyed(Invalidate::ByHost)),
+            Self::KEYED_DATA_BLOCK_INVALIDATE => Ok(keyed(Invalidate::ByTarget)),
+            Self::DATA_BLOCK_OFFSET => Ok(DataBlock::InCapsule {
+                offset: address,
+                length: fields.u32::<8>(),
+            }),
+            kind if kind & 0xf0 == 0 || kind & 0xf0 == Self::KEYED_DATA_BLOCK => {
+                Err(SglError::Subtype(kind))
+            }
+            kind => Err(SglError::Type(kind)),
+        }
+    }
+
     /// Returns the bytes of the descriptor.
     #[inline]
     pub fn to_bytes(self) -> [u8; Self::SIZE] {
@@ -90,48 +151,4 @@ impl Sgl {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn layouts() {
-        // struct nvme_keyed_sgl_desc: addr, length[3], key[4], type.
-        let keyed = Sgl::keyed(
-            0x1122_3344_5566_7788,
-            0x00ab_cdef,
-            0xdead_beef,
-            Invalidate::ByHost,
-        );
-        assert_eq!(
-            keyed.unwrap().to_bytes(),
-            [
-                0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 0xef, 0xcd, 0xab, 0xef, 0xbe, 0xad,
-                0xde, 0x40
-            ]
-        );
-        let invalidate = Sgl::keyed(0, 1, 0xff, Invalidate::ByTarget).unwrap();
-        assert_eq!(
-            invalidate.to_bytes(),
-            [0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0xff, 0, 0, 0, 0x4f]
-        );
-        // struct nvme_sgl_desc: addr, length, rsvd[3], type.
-        assert_eq!(
-            Sgl::in_capsule(0x10, 0x0102_0304).to_bytes(),
-            [0x10, 0, 0, 0, 0, 0, 0, 0, 4, 3, 2, 1, 0, 0, 0, 0x01]
-        );
-        assert_eq!(
-            Sgl::null().to_bytes(),
-            [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x40]
-        );
-    }
-
-    #[test]
-    fn keyed_length_has_24_bits() {
-        for len in [0, 1, Sgl::MAX_KEYED_LEN] {
-            assert!(Sgl::keyed(0, len, 0, Invalidate::ByHost).is_some());
-        }
-        for len in [Sgl::MAX_KEYED_LEN + 1, u32::MAX] {
-            assert_eq!(Sgl::keyed(0, len, 0, Invalidate::ByTarget), None);
-        }
-    }
-}
+mod tests;

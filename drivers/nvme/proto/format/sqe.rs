@@ -179,6 +179,18 @@ impl Command {
         }
     }
 
+    /// Returns whether the opcode or Fabrics type has data at all: bits 1:0 are not 0.
+    #[inline]
+    pub fn transfers_data(&self) -> bool {
+        self.fabrics_type().unwrap_or(self.opcode()) & 3 != 0
+    }
+
+    /// Returns the SGL descriptor.
+    #[inline]
+    pub fn sgl(&self) -> [u8; Sgl::SIZE] {
+        self.fields().bytes::<24, { Sgl::SIZE }>()
+    }
+
     /// Returns the entry with these bytes, which are those of [`Command::as_bytes`].
     #[inline]
     pub const fn from_bytes(bytes: [u8; Self::SIZE]) -> Self {

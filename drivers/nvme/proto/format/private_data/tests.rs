@@ -59,6 +59,7 @@ fn replies() {
             receive_queue_size: 0x0180
         })
     );
+    assert_eq!(CmReply::parse(&data).unwrap().encode(), data);
     for len in 0..data.len() {
         assert_eq!(CmReply::parse(&data[..len]), None);
     }
@@ -68,6 +69,10 @@ fn replies() {
 
 #[test]
 fn rejections() {
+    for status in 0..=0xff {
+        let data = [0, 0, status, 0];
+        assert_eq!(CmStatus::parse(&data).unwrap().encode(), data);
+    }
     let texts: std::collections::BTreeSet<_> = (0..=0xff)
         .map(|status| CmStatus::parse(&[0, 0, status, 0]).unwrap().to_string())
         .collect();

@@ -49,6 +49,17 @@ impl Command {
         command
     }
 
+    /// Returns the parameters of a Connect command; `None` for any other command.
+    pub fn connect_params(&self) -> Option<Connect> {
+        let fields = self.fields();
+        (self.fabrics_type() == Some(Self::CONNECT)).then(|| Connect {
+            queue_id: fields.u16::<{ Connect::QUEUE_ID_AT }>(),
+            sq_size: fields.u16::<{ Connect::SQ_SIZE_AT }>(),
+            keep_alive_ms: fields.u32::<{ Connect::KEEP_ALIVE_AT }>(),
+            disable_sq_flow: fields.u8::<46>() & Connect::DISABLE_SQ_FLOW != 0,
+        })
+    }
+
     /// Returns a Property Get command.
     pub fn property_get(property: Property) -> Self {
         Self::property(Self::PROPERTY_GET, property)

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Whether a target accepts a connection request, and the sizes of the queue.
+//!
+//! Source: NVMe RDMA Transport, «Connection Establishment».
+
+use crate::format::{
+    private_data::{CmRequest, CmStatus},
+    sqe::Command,
+    status::Code,
+};
+
+/// Entries of the admin queue, at most. C: `NVME_AQ_DEPTH`.
+const ADMIN_QUEUE_SIZE: u16 = 32;
+
+/// Commands in a submission queue that the specification allows at least.
+const MIN_QUEUE_SIZE: u16 = 2;
+
+/// Largest queue identifier. C: `NVMET_NR_QUEUES`.
+const MAX_QUEUE_ID: u16 = 128;
+
+/// Receives that a host has use for. C: `NVMET_MAX_QUEUE_SIZE`.
+const MAX_RECEIVES: u16 = 1024;
+
+/// What a target knows of a connection request.
+#[derive(Clone, Copy, Debug)]
+pub struct Offer<'a> {
+    /// The private data of the request.
+    pub private_data: &'a [u8],
+    /// RDMA reads that the host accepts at once; `None` if the transport does not negotiate them.
+    pub reads_accepted: Option<u8>,
+    /// Entries of an I/O queue that the target allows.
+    pub max_queue_size: u16,
+}
+
+/// The queue of an accepted request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AcceptedQueue {
+    /// Queue identifier; 0 is the admin queue.
+    pub queue_id: u16,
+    /// Commands that the host may send before it gets a response.
+    pub commands: u16,
+    /// Responses that the host has receives for.
+    pub responses: u16,
+}
+
+impl AcceptedQueue {
+    /// Decides on a connection request.
+    ///
+    /// # Errors
+    ///
+    /// The reason to reject it with.
+    pub fn decide(offer: Offer<'_>) -> Result<Self, CmStatus> {
+        let request = CmRequest::parse(offer.private_data)?;
+        if request.queue_id > MAX_QUEUE_ID {
+            return Err(CmStatus::InvalidQueueId);
+        }
+        let max = match request.queue_id {
+            0 => ADMIN_QUEUE_SIZE,
+            _ => offer.max_queue_size,
+        };
+        // The size is zero-based.
+        let commands = request.send_queue_size.checked_add(1);
+        let commands = commands
+            .filter(|size| (MIN_QUEUE_SIZE..=max).contains(size))
+            .ok_or(CmStatus::InvalidSendQueueSize)?;
+        if !(1..=MAX_RECEIVES).contains(&request.receive_queue_size) {
+            return Err(CmStatus::InvalidReceiveQueueSize);
+        }
+        // Without RDMA reads the target cannot fetch the data of a write.
+        if offer.reads_accepted == Some(0) {
+            return Err(CmStatus::InvalidReadsAccepted);
+        }
+        Ok(Self {
+            queue_id: request.queue_id,
+            commands,
+            responses: request.receive_queue_size.min(commands),
+        })
+    }
+
+    /// Checks that a Connect command is for this queue, with a size that it has. Other commands pass.
+    ///
+    /// # Errors
+    ///
+    /// The status to answer the command with.
+    pub fn check_connect(&self, command: &Command) -> Result<(), Code> {
+        match command.connect_params() {
+            Some(connect) if connect.queue_id != self.queue_id => {
+                Err(Code::CONNECT_INVALID_PARAMETER)
+            }
+            // The size is zero-based.
+            Some(connect) if connect.sq_size >= self.commands => {
+                Err(Code::CONNECT_INVALID_PARAMETER)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0
+
+use super::*;
+use crate::format::sqe::Connect;
+
+const REQUEST: CmRequest = CmRequest {
+    queue_id: 1,
+    receive_queue_size: 128,
+    send_queue_size: 127,
+    controller_id: 1,
+};
+
+fn decide(request: CmRequest) -> Result<AcceptedQueue, CmStatus> {
+    AcceptedQueue::decide(Offer {
+        private_data: &request.encode(),
+        reads_accepted: Some(16),
+        max_queue_size: 128,
+    })
+}
+
+#[test]
+fn accepts_what_linux_sends() {
+    let accepted = AcceptedQueue {
+        queue_id: 1,
+        commands: 128,
+        responses: 128,
+    };
+    assert_eq!(decide(REQUEST), Ok(accepted));
+    let admin = CmRequest {
+        queue_id: 0,
+        receive_queue_size: 32,
+        send_queue_size: 31,
+        controller_id: 0,
+    };
+    let accepted = AcceptedQueue {
+        queue_id: 0,
+        commands: 32,
+        responses: 32,
+    };
+    assert_eq!(decide(admin), Ok(accepted));
+}
+
+#[test]
+fn short_or_unknown() {
+    let data = REQUEST.encode();
+    let offer = |private_data| Offer {
+        private_data,
+        reads_accepted: None,
+        max_queue_size: 128,
+    };
+    for len in 0..32 {
+        let decided = AcceptedQueue::decide(offer(&data[..len]));
+        assert_eq!(decided, Err(CmStatus::InvalidLength));
+    }
+    let mut other = data;
+    other[0] = 1;
+    assert_eq!(
+        AcceptedQueue::decide(offer(&other)),
+        Err(CmStatus::InvalidFormat)
+    );
+    assert!(AcceptedQueue::decide(offer(&data)).is_ok());
+}
+
+#[test]
+fn sizes() {
+    for (queue_id, size, fits) in [
+        (1, 0, false),
+        (1, 1, true),
+        (1, 127, true),
+        (1, 128, false),
+        (1, u16::MAX, false),
+        (0, 31, true),
+        (0, 32, false),
+    ] {
+        let request = CmRequest {
+            queue_id,
+            send_queue_size: size,
+            ..REQUEST
+        };
+        let refused = decide(request) == Err(CmStatus::InvalidSendQueueSize);
+        assert_eq!(refused, !fits, "{queue_id} {size}");
+    }
+    for receive_queue_size in [0, 1025, u16::MAX] {
+        let request = CmRequest {
+            receive_queue_size,
+            ..REQUEST
+        };
+        assert_eq!(decide(request), Err(CmStatus::InvalidReceiveQueueSize));
+    }
+    let few = CmRequest {
+        receive_queue_size: 3,
+        ..REQUEST
+    };
+    assert_eq!(decide(few).unwrap().responses, 3);
+}
+
+#[test]
+fn connect_is_for_this_queue() {
+    let queue = decide(REQUEST).unwrap();
+    let connect = |queue_id, sq_size| {
+        queue.check_connect(&Command::connect(Connect {
+            queue_id,
+            sq_size,
+            keep_alive_ms: 0,
+            disable_sq_flow: false,
+        }))
+    };
+    assert_eq!(connect(1, 127), Ok(()));
+    for (queue_id, sq_size) in [(0, 127), (2, 127), (u16::MAX, 1), (1, 128), (1, u16::MAX)] {
+        assert_eq!(
+            connect(queue_id, sq_size),
+            Err(Code::CONNECT_INVALID_PARAMETER)
+        );
+    }
+    // Property Get, and a read.
+    for (opcode, kind) in [(0x7f, 0x04), (0x02, 0x01)] {
+        let mut bytes = [0; Command::SIZE];
+        (bytes[0], bytes[4], bytes[42]) = (opcode, kind, 9);
+        assert_eq!(queue.check_connect(&Command::from_bytes(bytes)), Ok(()));
+    }
+}
+
+#[test]
+fn unknown_queue_and_no_reads() {
+    for (queue_id, fits) in [(128, true), (129, false), (u16::MAX, false)] {
+        let decided = decide(CmRequest {
+            queue_id,
+            ..REQUEST
+        });
+        assert_eq!(decided == Err(CmStatus::InvalidQueueId), !fits);
+    }
+    let offer = Offer {
+        private_data: &REQUEST.encode(),
+        reads_accepted: Some(0),
+        max_queue_size: 128,
+    };
+    assert_eq!(
+        AcceptedQueue::decide(offer),
+        Err(CmStatus::InvalidReadsAccepted)
+    );
+}
