@@ -12,6 +12,7 @@ use crate::{
 use core::{
     fmt,
     net::{
+        IpAddr,
         Ipv4Addr,
         Ipv6Addr,
         SocketAddr,
@@ -87,6 +88,16 @@ impl Address {
         let raw = unsafe { &*self.as_raw().cast::<bindings::sockaddr_in>() };
         let ip = Ipv4Addr::from(raw.sin_addr.s_addr.to_ne_bytes());
         SocketAddr::from((ip, u16::from_be(raw.sin_port)))
+    }
+
+    /// Returns the IP address, without the scope.
+    pub fn ip(&self) -> IpAddr {
+        self.socket().ip()
+    }
+
+    /// Returns whether this is the unspecified address (`0.0.0.0`, `::`).
+    pub fn is_unspecified(&self) -> bool {
+        self.ip().is_unspecified()
     }
 
     /// Returns the port.

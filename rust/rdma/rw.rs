@@ -50,6 +50,7 @@ use super::{
     wr::{
         Complete,
         Operation,
+        Sge,
         Unposted, //
     },
 };
@@ -62,6 +63,7 @@ use crate::{
 };
 use core::{
     cell::Cell,
+    ffi::c_int,
     ptr, //
 };
 use kernel::{
@@ -290,6 +292,16 @@ where
 }
 
 impl<D: Scatter + Send + 'static, E: QpContext> RdmaRw<D, E> {
+    fn is_write(&self) -> bool {
+        let entry = self.rw_context.as_ref();
+        entry.is_some_and(|entry| entry.value.direction == Direction::ToDevice)
+    }
+
+    /// Returns the data, which is not posted. `None` if it was given up.
+    pub fn data(&self) -> Option<&D> {
+        self.rw_context.as_ref().map(|entry| &entry.value.data)
+    }
+
     /// Returns the number of work requests, which depends on the device.
     pub fn requests(&self) -> u32 {
         self.requests
@@ -346,40 +358,88 @@ impl<D: Scatter + Send + 'static, E: QpContext> RdmaRw<D, E> {
         queue: &QueuePair<E>,
         cqe: *mut bindings::ib_cqe,
     ) -> Result<(), (Error, bool)> {
-        let Work {
-            context, rw_cqe, ..
-        } = match &self.rw_context {
-            Some(rw_context) if ptr::eq(queue, &*self.queue) && !self.posted.get() => {
-                &*rw_context.value.work
+        let work = self.begin(queue).map_err(|error| (error, false))?;
+        work.rw_cqe.operation.set(cqe);
+        // SAFETY: As for the call in `begin`. The safety requirements keep the entry valid.
+        let first = unsafe { self.work_requests(work, work.rw_cqe.entry.get(), ptr::null_mut()) };
+        // SAFETY: By the safety requirements, the memory that the list names stays valid.
+        unsafe { self.post_list(first) }.inspect_err(|(_, some)| {
+            if !some {
+                work.rw_cqe.operation.set(ptr::null_mut());
             }
-            _ => return Err((EINVAL, false)),
-        };
-        self.posted.set(true);
-        rw_cqe.operation.set(cqe);
-        // SAFETY: By the type invariants the context is initialised for the queue pair. The safety
-        // requirements keep it valid. Called once, as each call advances the keys of the regions.
+        })
+    }
+
+    /// Posts all work requests of an RDMA write, followed by `send`. The error is that of
+    /// [`post`](Self::post).
+    ///
+    /// # Safety
+    ///
+    /// `self`, and the memory that `send` names, must be valid until the completion of `send`, which
+    /// is signalled.
+    unsafe fn post_before(
+        &self,
+        queue: &QueuePair<E>,
+        send: &mut bindings::ib_send_wr,
+    ) -> Result<(), (Error, bool)> {
+        let work = self.begin(queue).map_err(|error| (error, false))?;
+        // SAFETY: As for the call in `begin`. `send` is a work request that nobody else uses.
+        let first = unsafe { self.work_requests(work, ptr::null_mut(), send) };
+        // SAFETY: By the safety requirements, the memory that the list names stays valid.
+        unsafe { self.post_list(first) }
+    }
+
+    /// Returns the state for the only call of [`work_requests`](Self::work_requests).
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if it belongs to another queue pair, or was posted before.
+    fn begin(&self, queue: &QueuePair<E>) -> Result<&Work> {
+        match &self.rw_context {
+            Some(rw_context) if ptr::eq(queue, &*self.queue) && !self.posted.get() => {
+                self.posted.set(true);
+                Ok(&rw_context.value.work)
+            }
+            _ => Err(EINVAL),
+        }
+    }
+
+    /// Returns the list of the work requests. The last one completes with `cqe`; or, if that is
+    /// null, `next` follows.
+    ///
+    /// # Safety
+    ///
+    /// `work` must be a result of [`begin`](Self::begin), for which this is called once, as each call
+    /// advances the keys of the regions. `next` must be null or a work request.
+    unsafe fn work_requests(
+        &self,
+        work: &Work,
+        cqe: *mut bindings::ib_cqe,
+        next: *mut bindings::ib_send_wr,
+    ) -> *mut bindings::ib_send_wr {
+        let queue = &*self.queue;
+        // SAFETY: By the type invariants the context is initialised for the queue pair. The rest are
+        // the safety requirements.
         let first = unsafe {
-            bindings::rdma_rw_ctx_wrs(
-                context.get(),
-                queue.as_raw(),
-                queue.port(),
-                rw_cqe.entry.get(),
-                ptr::null_mut(),
-            )
+            bindings::rdma_rw_ctx_wrs(work.context.get(), queue.as_raw(), queue.port(), cqe, next)
         };
         // SAFETY: `first` is the list of work requests in the context, which nobody else uses.
         unsafe { report_failures(first, queue) };
-        // SAFETY: The list is well-formed. By the safety requirements the memory that it names
-        // stays valid.
-        unsafe { queue.post_raw_send(first, &rcu::read_lock()) }
+        first
+    }
+
+    /// Posts a list of work requests. The error has an errno, and whether some were posted.
+    ///
+    /// # Safety
+    ///
+    /// `first` must be a result of [`work_requests`](Self::work_requests), and the memory that the
+    /// list names must be valid until its last work request completes.
+    unsafe fn post_list(&self, first: *mut bindings::ib_send_wr) -> Result<(), (Error, bool)> {
+        // SAFETY: The list is well-formed. The rest are the safety requirements.
+        unsafe { self.queue.post_raw_send(first, &rcu::read_lock()) }
             // The work requests have credits: a device that reports a full queue does not report
             // what it took.
             .map_err(|(error, bad)| (error, error == ENOMEM || !ptr::eq(bad, first)))
-            .inspect_err(|(_, some)| {
-                if !some {
-                    rw_cqe.operation.set(ptr::null_mut());
-                }
-            })
     }
 }
 
@@ -433,8 +493,39 @@ pub trait RwOperation<E: QpContext>: Complete<E> {
     /// The type that owns the data.
     type Data: Scatter + Send + 'static;
 
-    /// Returns the RDMA read or write.
-    fn rdma_rw(&self) -> &RdmaRw<Self::Data, E>;
+    /// Returns the RDMA read or write; `None` if the operation has none now.
+    fn rdma_rw(&self) -> Option<&RdmaRw<Self::Data, E>>;
+}
+
+/// A message that is sent behind an RDMA write.
+pub struct Message<'a> {
+    /// The data of the message.
+    pub sge: Sge<'a>,
+    /// The key of the peer that the message invalidates (`IB_WR_SEND_WITH_INV`).
+    pub invalidate: Option<u32>,
+}
+
+impl Message<'_> {
+    /// Returns the signalled work request, whose piece is `sge`.
+    fn work_request(
+        &self,
+        sge: &mut bindings::ib_sge,
+        cqe: *mut bindings::ib_cqe,
+    ) -> bindings::ib_send_wr {
+        let mut send = bindings::ib_send_wr {
+            sg_list: sge,
+            num_sge: 1,
+            opcode: bindings::ib_wr_opcode_IB_WR_SEND,
+            send_flags: bindings::ib_send_flags_IB_SEND_SIGNALED as c_int,
+            ..pin_init::zeroed()
+        };
+        send.__bindgen_anon_1.wr_cqe = cqe;
+        if let Some(rkey) = self.invalidate {
+            send.opcode = bindings::ib_wr_opcode_IB_WR_SEND_WITH_INV;
+            send.ex.invalidate_rkey = rkey;
+        }
+        send
+    }
 }
 
 impl<E: QpContext> QueuePair<E> {
@@ -446,14 +537,57 @@ impl<E: QpContext> QueuePair<E> {
     /// Returns the operation with the error. It cannot be posted again:
     ///
     /// - `ENOTCONN`: the queue pair is closed.
-    /// - `EINVAL`: the read or write belongs to another queue pair, or was posted before.
+    /// - `EINVAL`: the operation has no read or write, or one that belongs to another queue pair or
+    ///   was posted before.
     /// - Any error of the driver; `ENOMEM` if the send queue is full.
     pub fn post_rdma_rw<T: RwOperation<E>>(
         &self,
         operation: Operation<T>,
     ) -> Result<(), Unposted<T>> {
-        // SAFETY: The read or write is part of the body and so lives as long. Its last work request
-        // completes with the entry. If posting fails, none does.
-        unsafe { operation.post_with(self, |body, cqe| body.rdma_rw().post(self, cqe)) }
+        let post = |body: &T, cqe| match body.rdma_rw() {
+            // SAFETY: The read or write is part of the body and so lives as long. Its last work
+            // request completes with the entry.
+            Some(rdma_rw) => unsafe { rdma_rw.post(self, cqe) },
+            None => Err((EINVAL, false)),
+        };
+        // SAFETY: `post` posts as it must, see there. If posting fails, nothing completes. The read
+        // or write has its own credits.
+        unsafe { operation.post_with(self, 0, post) }
+    }
+
+    /// Posts all work requests of the operation's RDMA write, and a message behind them, with which
+    /// the operation completes (`rdma_rw_ctx_wrs`). Any context.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`post_rdma_rw`](Self::post_rdma_rw), and `EINVAL` if the operation has an RDMA read,
+    /// or if the memory of the message is mapped for another device or not for reading by the
+    /// device.
+    pub fn post_rdma_write_and_send<T: RwOperation<E>>(
+        &self,
+        operation: Operation<T>,
+        message: impl for<'a> FnOnce(&'a T) -> Message<'a>,
+    ) -> Result<(), Unposted<T>>
+    where
+        E::QpType: Reliable,
+    {
+        if let Err(error) = self.sq_credits.take(1) {
+            return Err(Unposted { error, operation });
+        }
+        let post = |body: &T, cqe| {
+            let write = body.rdma_rw().filter(|write| write.is_write());
+            let write = write.ok_or((EINVAL, false))?;
+            let message = message(body);
+            let sge = message.sge.as_source(self.protection_domain());
+            let mut sge = sge.map_err(|error| (error, false))?;
+            let mut send = message.work_request(&mut sge, cqe);
+            // SAFETY: The write and the memory of the message are part of the body and so live as
+            // long. The message completes with the entry.
+            unsafe { write.post_before(self, &mut send) }
+        };
+        // SAFETY: `post` posts as it must, see there. If posting fails, nothing completes. The
+        // message has the credit taken above; the write has its own.
+        let posted = unsafe { operation.post_with(self, 1, post) };
+        posted.inspect_err(|_| self.sq_credits.put(1))
     }
 }

@@ -46,6 +46,7 @@ use super::{
     wr::{
         Operation,
         Receive,
+        ReceiveSges,
         Unposted, //
     },
 };
@@ -133,7 +134,8 @@ unsafe impl<E: QpContext> Send for SharedReceiveQueue<E> {}
 unsafe impl<E: QpContext> Sync for SharedReceiveQueue<E> {}
 
 impl<E: QpContext> SharedReceiveQueue<E> {
-    /// Creates a queue of `pd` with room for `receives` receives (`ib_create_srq`). May sleep.
+    /// Creates a queue of `pd` with room for `receives` receives of one piece (`ib_create_srq`). May
+    /// sleep.
     ///
     /// `told` is called with each event, in any context. It must not sleep, nor take a lock under
     /// which the queue is used. It lives as long as the queue, so it must not own a reference to
@@ -147,6 +149,20 @@ impl<E: QpContext> SharedReceiveQueue<E> {
     pub fn new(
         pd: Arc<ProtectionDomain>,
         receives: u32,
+        told: impl Fn(Event) + Send + Sync + 'static,
+    ) -> Result<Arc<Self>> {
+        Self::with_sges(pd, receives, 1, told)
+    }
+
+    /// Creates a queue as [`new`](Self::new) does, for receives of up to `sges` pieces. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`new`](Self::new), and the error of the device for too many pieces.
+    pub fn with_sges(
+        pd: Arc<ProtectionDomain>,
+        receives: u32,
+        sges: u32,
         told: impl Fn(Event) + Send + Sync + 'static,
     ) -> Result<Arc<Self>> {
         let limits = pd.device().attributes();
@@ -163,7 +179,14 @@ impl<E: QpContext> SharedReceiveQueue<E> {
             _: { table.grow::<E>(receives as usize, |_| Ok(()))? },
             // INVARIANT: Created with the address of this object as `srq_context`. Only moves
             // follow, so no later step can fail and leak the queue.
-            raw: create(&pd, receives, Some(Self::event), this.as_ptr().cast())?,
+            raw: {
+                let attr = bindings::ib_srq_attr {
+                    max_wr: receives,
+                    max_sge: sges,
+                    ..pin_init::zeroed()
+                };
+                create(&pd, attr, Some(Self::event), this.as_ptr().cast())?
+            },
             pd,
             _context: PhantomData,
         }? Error);
@@ -182,17 +205,12 @@ impl<E: QpContext> SharedReceiveQueue<E> {
     #[inline]
     pub fn post<T: Receive<E>>(&self, operation: Operation<T>) -> Result<(), Unposted<T>> {
         let fail = |(error, operation)| Unposted { error, operation };
-        let mut sge = match operation.buffer().as_sink(&self.pd) {
-            Ok(sge) => sge,
+        let mut sges = match ReceiveSges::of(&*operation, &self.pd) {
+            Ok(sges) => sges,
             Err(error) => return Err(fail((error, operation))),
         };
         let post = |cqe| {
-            let mut request = bindings::ib_recv_wr {
-                sg_list: &mut sge,
-                num_sge: 1,
-                ..pin_init::zeroed()
-            };
-            request.__bindgen_anon_1.wr_cqe = cqe;
+            let request = sges.work_request(cqe);
             // SAFETY: `raw` is alive by the type invariant. The work request is well-formed. The
             // memory that it names belongs to the operation, which `table` owns.
             to_result(unsafe { bindings::ib_post_srq_recv(self.raw.as_ptr(), &request) })
@@ -275,6 +293,12 @@ impl<E: QpContext> SharedReceiveQueue<E> {
         })
     }
 
+    /// Returns for how many receives there is room. May sleep.
+    pub fn receives(&self) -> u32 {
+        // At most the number of receives that the device allows.
+        self.table.len() as u32
+    }
+
     /// Returns the protection domain, which the queue pairs share.
     pub fn protection_domain(&self) -> &Arc<ProtectionDomain> {
         &self.pd
@@ -348,18 +372,14 @@ type Handler = Option<unsafe extern "C" fn(*mut bindings::ib_event, *mut c_void)
 
 fn create(
     pd: &ProtectionDomain,
-    receives: u32,
+    attr: bindings::ib_srq_attr,
     handler: Handler,
     context: *mut c_void,
 ) -> Result<NonNull<bindings::ib_srq>> {
     let mut attributes = bindings::ib_srq_init_attr {
         event_handler: handler,
         srq_context: context,
-        attr: bindings::ib_srq_attr {
-            max_wr: receives,
-            max_sge: 1,
-            ..pin_init::zeroed()
-        },
+        attr,
         srq_type: bindings::ib_srq_type_IB_SRQT_BASIC,
         ..pin_init::zeroed()
     };

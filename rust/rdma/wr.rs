@@ -46,6 +46,8 @@ pub use operation::{
     Receive,
     Unposted, //
 };
+pub(super) use post::ReceiveSges;
+
 pub use payload::{
     Inline,
     Payload,

@@ -96,6 +96,7 @@ fn client(
 /// Returns the capacity of the queue pair for RDMA reads and writes.
 fn transfers() -> RdmaRwCap {
     RdmaRwCap {
+        small_at_once: 0,
         at_once: 1,
         pieces: connection::parameters::size.get().div_ceil(mr::PAGE_SIZE),
     }

@@ -85,8 +85,8 @@ impl Drop for ListenId {
 
 struct Queue {
     id: Option<ListenId>,
-    /// The device of the listener's address is being removed, or was.
-    removed: bool,
+    /// Why no more requests arrive.
+    lost: Option<Lost>,
     /// In order of arrival. The capacity is `limit` of the backlog.
     waiting: KVec<CmId>,
 }
@@ -110,7 +110,7 @@ impl Backlog {
             pin_init!(Self {
                 queue <- new_mutex!(Queue {
                     id: None,
-                    removed: false,
+                    lost: None,
                     waiting,
                 }, "rrdma::cm::Backlog"),
                 limit,
@@ -156,11 +156,18 @@ impl Backlog {
         Ok(())
     }
 
+    /// Handles a change of the link address of the listener's interface.
+    fn address_changed(&self) {
+        let mut queue = self.queue.lock();
+        queue.lost.get_or_insert(Lost::AddressChanged);
+        self.wake.complete();
+    }
+
     /// Handles the removal of the listener's device. Returns whether the connection manager must
     /// destroy the listener's CM ID: then the backlog owned it, and nobody else destroys it.
     fn removed(&self) -> bool {
         let mut queue = self.queue.lock();
-        queue.removed = true;
+        queue.lost = Some(Lost::DeviceRemoved);
         self.wake.complete();
         match queue.id.take() {
             Some(id) => {
@@ -226,8 +233,10 @@ unsafe extern "C" fn handler(
             }
         }
         (bindings::rdma_cm_event_type_RDMA_CM_EVENT_DEVICE_REMOVAL, _) => backlog.removed().into(),
-        // RDMA_CM_EVENT_ADDR_CHANGE: no more requests arrive at the address, but the CM ID stays
-        // valid.
+        (bindings::rdma_cm_event_type_RDMA_CM_EVENT_ADDR_CHANGE, _) => {
+            backlog.address_changed();
+            0
+        }
         _ => 0,
     }
 }
@@ -305,7 +314,7 @@ impl RawListener {
     /// Hands the CM ID to the backlog, whose handler may give it up from then on.
     fn set_id(&self, id: ListenId) -> Result<(), Error> {
         let mut queue = self.backlog.queue.lock();
-        if !queue.removed {
+        if queue.lost != Some(Lost::DeviceRemoved) {
             queue.id = Some(id);
             return Ok(());
         }
@@ -327,8 +336,10 @@ impl RawListener {
         match self.backlog.take() {
             // SAFETY: The CM ID of a request has a device.
             Some(id) => Ok(Some(unsafe { BoundId::new(id) })),
-            None if self.backlog.queue.lock().removed => Err(Lost::DeviceRemoved),
-            None => Ok(None),
+            None => match self.backlog.queue.lock().lost {
+                Some(lost) => Err(lost),
+                None => Ok(None),
+            },
         }
     }
 }
@@ -441,8 +452,11 @@ impl<E: Endpoint> Listener<E> {
     ///
     /// # Errors
     ///
-    /// [`Lost::DeviceRemoved`] if the device of the listener's address was removed: no more
-    /// requests will arrive.
+    /// No more requests will arrive: listen again.
+    ///
+    /// - [`Lost::DeviceRemoved`]: the device of the listener's address was removed.
+    /// - [`Lost::AddressChanged`]: the link address of the interface changed, as when a bond fails
+    ///   over.
     pub fn next(&self) -> Result<Option<Incoming<E>>, Lost> {
         Ok(self.raw.next()?.map(Incoming::new))
     }

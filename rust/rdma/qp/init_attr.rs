@@ -47,6 +47,8 @@ pub struct QpInitAttr<E: QpContext> {
     /// The queue set by [`with_srq`](Self::with_srq).
     pub(super) srq: Option<Arc<dyn Srq>>,
     pub(super) inline_bytes: u32,
+    /// Scatter/gather entries of one receive.
+    receive_sges: u32,
     _context: PhantomData<fn(E)>,
 }
 
@@ -62,6 +64,7 @@ impl<E: QpContext> QpInitAttr<E> {
             rdma_rw: None,
             srq: None,
             inline_bytes: 0,
+            receive_sges: 1,
             _context: PhantomData,
         }
     }
@@ -70,6 +73,13 @@ impl<E: QpContext> QpInitAttr<E> {
     /// Creating the queue pair fails if the device cannot have that many.
     pub fn with_inline(mut self, bytes: u32) -> Self {
         self.inline_bytes = bytes;
+        self
+    }
+
+    /// Allows receives of up to `sges` pieces. A receive has one piece, or
+    /// [two](crate::rdma::wr::Receive::second_buffer).
+    pub fn with_receive_sges(mut self, sges: u32) -> Self {
+        self.receive_sges = sges;
         self
     }
 
@@ -155,7 +165,10 @@ impl<E: QpContext> QpInitAttr<E> {
                 max_send_wr: self.capacity.sends.checked_add(1).ok_or(EINVAL)?,
                 max_recv_wr: receives,
                 max_send_sge: self.capacity.send_sges,
-                max_recv_sge: receives.min(1),
+                max_recv_sge: match receives {
+                    0 => 0,
+                    _ => self.receive_sges,
+                },
                 max_inline_data: self.inline_bytes,
                 ..pin_init::zeroed()
             },

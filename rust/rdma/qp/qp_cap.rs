@@ -38,6 +38,8 @@ impl QpCap {
 pub struct RdmaRwCap {
     /// RDMA reads and writes that may be prepared or outstanding.
     pub at_once: u32,
+    /// Those of one work request that may be prepared or outstanding instead.
+    pub small_at_once: u32,
     /// Maximum number of memory pieces of one read or write: its pages, if they are not contiguous.
     pub pieces: u32,
 }
@@ -79,7 +81,7 @@ impl RdmaRwCap {
         let port = device.ports().next().map_or(0, |port| port.number());
         // SAFETY: The device is registered, and `port` is the number of one of its ports.
         let factor = unsafe { bindings::rdma_rw_mr_factor(device.as_raw(), port, self.pieces) };
-        let contexts = self.at_once.saturating_mul(factor);
+        let contexts = self.at_once.saturating_mul(factor).max(self.small_at_once);
         // SAFETY: The device is registered, and `port` is the number of one of its ports.
         let by_core = unsafe { bindings::rdma_rw_max_send_wr(device.as_raw(), port, contexts, 0) };
         let rest = u32::from(self.pieces % at_a_time != 0);
@@ -89,7 +91,9 @@ impl RdmaRwCap {
             sges,
             contexts,
             by_core,
-            requests: by_core.max(self.at_once.saturating_mul(each)),
+            requests: by_core
+                .max(self.at_once.saturating_mul(each))
+                .max(self.small_at_once),
         })
     }
 

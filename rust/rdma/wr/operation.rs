@@ -45,6 +45,14 @@ pub trait Complete<E: QpContext>: Sized + Send + 'static {
 pub trait Receive<E: QpContext>: Complete<E> {
     /// Returns the memory that the device fills.
     fn buffer(&self) -> Sge<'_>;
+
+    /// Returns the memory that the device fills after [`buffer`](Self::buffer), if a message may be
+    /// longer. The queue must have been created for [two
+    /// pieces](crate::rdma::qp::QpInitAttr::with_receive_sges).
+    #[inline]
+    fn second_buffer(&self) -> Option<Sge<'_>> {
+        None
+    }
 }
 
 /// Memory of an operation. `entry` is the first member, so both have the same address.
@@ -119,10 +127,13 @@ impl<T> Operation<T> {
     /// - `post` must post to `queue`, and its work requests may name only the body and the entry.
     /// - If it succeeds, exactly one of them must complete with the entry, after all the others.
     /// - If it fails, none of them may complete with the entry.
+    /// - The caller has taken `credits` credits of `queue`, which the completion returns. It returns
+    ///   them itself if this fails.
     #[inline]
     pub(in crate::rdma) unsafe fn post_with<E: QpContext>(
         self,
         queue: &QueuePair<E>,
+        credits: u32,
         post: impl FnOnce(&T, *mut bindings::ib_cqe) -> Result<(), (Error, bool)>,
     ) -> Result<(), Unposted<T>>
     where
@@ -132,8 +143,7 @@ impl<T> Operation<T> {
         // SAFETY: The slot is a live allocation that nobody else has. Once posted, it is valid
         // until its completion, and below it is accessed only if posting failed.
         let body = unsafe {
-            // The caller has other credits.
-            (*slot.as_ptr()).entry.credits = 0;
+            (*slot.as_ptr()).entry.credits = credits;
             &(*slot.as_ptr()).body
         };
         // A drain waits for this guard. So it completes this operation, if that is partially

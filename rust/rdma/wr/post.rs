@@ -20,16 +20,20 @@ use super::{
 use crate::{
     bindings,
     errno::ENOTCONN,
-    rdma::qp::{
-        CqeNode,
-        Fault,
-        Init,
-        QpContext,
-        QueuePair,
-        Rtr, //
+    rdma::{
+        pd::ProtectionDomain,
+        qp::{
+            CqeNode,
+            Fault,
+            Init,
+            QpContext,
+            QueuePair,
+            Rtr, //
+        },
     },
 };
 use core::{
+    ffi::c_int,
     mem::MaybeUninit,
     ptr::NonNull, //
 };
@@ -37,6 +41,51 @@ use kernel::{
     prelude::*,
     sync::rcu, //
 };
+
+/// Memory pieces of a receive, for C.
+pub(in crate::rdma) struct ReceiveSges {
+    pieces: [bindings::ib_sge; 2],
+    count: c_int,
+}
+
+impl ReceiveSges {
+    /// Returns the pieces that `receive` names.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if one is mapped for another device than that of `domain`, or not for writing by
+    /// the device.
+    #[inline]
+    pub(in crate::rdma) fn of<E: QpContext>(
+        receive: &impl Receive<E>,
+        domain: &ProtectionDomain,
+    ) -> Result<Self> {
+        let first = receive.buffer().as_sink(domain)?;
+        let (second, count) = match receive.second_buffer() {
+            Some(second) => (second.as_sink(domain)?, 2),
+            None => (pin_init::zeroed(), 1),
+        };
+        Ok(Self {
+            pieces: [first, second],
+            count,
+        })
+    }
+
+    /// Returns the work request that completes with `cqe`. It points to `self`.
+    #[inline]
+    pub(in crate::rdma) fn work_request(
+        &mut self,
+        cqe: *mut bindings::ib_cqe,
+    ) -> bindings::ib_recv_wr {
+        let mut request = bindings::ib_recv_wr {
+            sg_list: self.pieces.as_mut_ptr(),
+            num_sge: self.count,
+            ..pin_init::zeroed()
+        };
+        request.__bindgen_anon_1.wr_cqe = cqe;
+        request
+    }
+}
 
 impl<E: QpContext> QueuePair<E> {
     /// Posts `operation` with the work requests that `build` creates (`ib_post_send`). Any context.
@@ -247,20 +296,13 @@ impl<E: QpContext> QueuePair<E> {
     pub fn post_receive<T: Receive<E>>(&self, operation: Operation<T>) -> Result<(), Unposted<T>> {
         let slot = operation.into_received::<E>();
         // SAFETY: The slot is a live allocation that nobody else has.
-        let buffer = unsafe { (*slot.as_ptr()).body.buffer() };
-        let result = buffer
-            .as_sink(self.protection_domain())
-            .and_then(|mut sge| {
-                let mut request = bindings::ib_recv_wr {
-                    sg_list: &mut sge,
-                    num_sge: 1,
-                    ..pin_init::zeroed()
-                };
-                request.__bindgen_anon_1.wr_cqe = slot.as_ptr().cast();
-                // SAFETY: The work request is well-formed. The memory that it names belongs to the
-                // slot, which is valid until its completion.
-                unsafe { self.post_raw_receive(&request) }
-            });
+        let body = unsafe { &(*slot.as_ptr()).body };
+        let result = ReceiveSges::of(body, self.protection_domain()).and_then(|mut sges| {
+            let request = sges.work_request(slot.as_ptr().cast());
+            // SAFETY: The work request is well-formed. The memory that it names belongs to the
+            // slot, which is valid until its completion.
+            unsafe { self.post_raw_receive(&request) }
+        });
         result.map_err(|error| Unposted {
             error,
             // SAFETY: The work request was not posted.
