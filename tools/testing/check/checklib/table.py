@@ -31,7 +31,10 @@ def sources(top, suffixes=(".rs",)):
     found, waiting = [], [top]
     while waiting:
         for path in waiting.pop().iterdir():
-            if path.is_symlink() or path.name.startswith(".") or path.name in ("build", "target"):
+            if path.is_symlink() or path.name.startswith(".") or path.name == "build":
+                continue
+            # cargo marks its directory of outputs.
+            if (path / "CACHEDIR.TAG").exists():
                 continue
             if path.is_dir():
                 waiting.append(path)

@@ -76,7 +76,7 @@ class Planted(unittest.TestCase):
         with tempfile.TemporaryDirectory() as scratch:
             files = [pathlib.Path(scratch, name) for name in ("module.ko", "vmlinux", "core", "no")]
             base = Strings()
-            files[0].write_bytes(elf(b".comment.nvme_core_layout", layout.encode()))
+            files[0].write_bytes(elf(b".comment.nvme_layout", layout.encode()))
             files[1].write_bytes(elf(name, btf(VMLINUX, base)))
             # As below /sys/kernel/btf.
             files[2].write_bytes(btf(core, Strings(base)) if core else b"")
@@ -116,8 +116,8 @@ class Planted(unittest.TestCase):
 
     def test_no_layout(self):
         self.assertEqual(self.check(CORE, "NVME_CTRL_NEW 0\n"), (
-            1, "check-layout: MODULE has no layout of nvme_ctrl\n"))
+            1, "check-layout: MODULE has no layout of nvmet_req or nvme_ctrl\n"))
 
     def test_no_btf(self):
         self.assertEqual(self.check([], name=b".data"), (
-            0, "check-layout: the kernel has no BTF of nvme-core: layout not checked\n"))
+            0, "check-layout: the kernel has no BTF of nvme_ctrl: layout not checked\n"))

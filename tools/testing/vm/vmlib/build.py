@@ -89,11 +89,13 @@ def modules(wanted=None, kdir=None):
 
 
 def _check_layout(tree):
-    """Check that nvme_rdma_rust has the private structures of the kernel's own nvme-core."""
-    host = tree.modules / "kernel/drivers/nvme/host"
-    if subprocess.run([CHECK_LAYOUT, output(tree.release) / "nvme_rdma_rust.ko", tree.bootable,
-                       host / "nvme-core.ko", host / "nvme-fabrics.ko"], check=False).returncode:
-        raise ToolError("nvme_rdma_rust.ko does not fit the kernel")
+    """Check that the transports have the private structures of the kernel's own nvme modules."""
+    nvme = tree.modules / "kernel/drivers/nvme"
+    for module, users in (("nvme_rdma_rust.ko", ["host/nvme-core.ko", "host/nvme-fabrics.ko"]),
+                          ("nvmet_rdma_rust.ko", ["target/nvmet.ko"])):
+        if subprocess.run([CHECK_LAYOUT, output(tree.release) / module, tree.bootable,
+                           *(nvme / user for user in users)], check=False).returncode:
+            raise ToolError(f"{module} does not fit the kernel")
 
 
 def _modules_for(kdir):

@@ -33,6 +33,7 @@ class Compilation:
         self.environment["RRDMA_GENERATED"] = str(directory / "rust/bindings")
         self.environment["RNVMF_GENERATED"] = str(directory / "drivers/nvme/host")
         self.environment["NVME_CORE_GENERATED"] = str(directory / "rust/nvme_core/bindings")
+        self.environment["NVMET_GENERATED"] = str(directory / "rust/nvmet/bindings")
         self.flags = list(_without_files(words))
 
 

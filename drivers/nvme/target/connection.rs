@@ -1,0 +1,585 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Connections: accepts a connection request, and ends the connection.
+//!
+//! ```text
+//! listener ──▶ Requested ── accept ──▶ Connected ── end ──▶ Ended
+//! ```
+//!
+//! One work item makes both steps, so they exclude each other. A connection is in the list of
+//! [`Connections`] until it has ended. It refers to its queue pair, whose context refers to the
+//! connection; the last step breaks this cycle.
+
+use crate::{
+    devices::{
+        DeviceEvents,
+        DeviceUse,
+        Devices,
+        UsedDevices,
+        OWNER, //
+    },
+    queue::{
+        Addresses,
+        EndConnection,
+        QueueParams,
+        SharedReceives,
+        TargetQueue, //
+    },
+    rdma::{
+        Rdma,
+        MAX_PAGES,
+        MAX_TRANSFER, //
+    },
+};
+use core::{
+    mem,
+    sync::atomic::{
+        AtomicBool,
+        AtomicU32,
+        Ordering, //
+    },
+};
+use kernel::{
+    fmt, impl_has_work, new_mutex, new_work,
+    prelude::*,
+    sync::{
+        Arc,
+        Mutex, //
+    },
+    workqueue::{
+        Work,
+        WorkItem, //
+    },
+};
+use nvme_proto::{
+    format::private_data::{
+        CmReply,
+        CmStatus, //
+    },
+    policy::{
+        accept::{
+            AcceptedQueue,
+            Offer, //
+        },
+        command_data::DataLimits, //
+    },
+};
+use nvmet::{
+    ControllerId,
+    Port, //
+};
+use rrdma::{
+    log::RateLimit,
+    net::Address,
+    new_irq_lock,
+    rdma::{
+        client,
+        cm::{
+            self,
+            Accepting,
+            Connected,
+            Incoming,
+            Parameters, //
+        },
+        cq::{
+            CompletionQueue,
+            Poll, //
+        },
+        device::Device,
+        pd::ProtectionDomain,
+        qp::{
+            QpCap,
+            QpInitAttr,
+            QueuePair,
+            RdmaRwCap, //
+        },
+    },
+    sync::{
+        IrqLock,
+        Msecs,
+        OwnedQueue,
+        TimedCompletion,
+        WaitLimits,
+        WorkKind, //
+    },
+};
+
+/// Time that a host has to complete the exchange of messages.
+const ACCEPT_TIME: Msecs = Msecs::from_secs(15);
+
+/// Connections whose host has not completed the exchange of messages, and those that end.
+const MAX_STEPS: u32 = 512;
+
+/// The connections of all ports.
+#[pin_data]
+pub(crate) struct Connections {
+    #[pin]
+    list: Mutex<KVec<Arc<Connection>>>,
+    devices: Arc<UsedDevices<SharedReceives>>,
+    /// `None` until [`start`](Self::start), and once stopped.
+    #[pin]
+    client: Mutex<Option<Arc<client::Registration<Devices>>>>,
+    /// Runs the steps of the connections. `None` once stopped.
+    #[pin]
+    work: IrqLock<Option<OwnedQueue>>,
+    /// Listeners that wait for a device.
+    #[pin]
+    listeners: Mutex<KVec<Arc<TimedCompletion>>>,
+    /// Completed when a connection has ended.
+    #[pin]
+    ended: TimedCompletion,
+    /// Receives of a shared receive queue; `None` if each queue has its own.
+    shared_receives: Option<u32>,
+    /// Completion vector of the next I/O queue.
+    next_vector: AtomicU32,
+    /// Limits messages of connection requests.
+    #[pin]
+    log_limit: RateLimit,
+}
+
+impl Connections {
+    /// Creates an empty list. Queues share receives, so many in each shared queue, or have their own.
+    /// May sleep.
+    pub(crate) fn new(shared_receives: Option<u32>) -> Result<Arc<Self>> {
+        let work = OwnedQueue::new(OWNER, WorkKind::MemReclaim, MAX_STEPS)?;
+        Arc::pin_init(
+            try_pin_init!(Self {
+                list <- new_mutex!(KVec::new(), "nvmet_rdma_rust::Connections"),
+                devices: UsedDevices::new()?,
+                client <- new_mutex!(None, "nvmet_rdma_rust::Connections::client"),
+                work <- new_irq_lock!(Some(work), "nvmet_rdma_rust::Connections::work"),
+                listeners <- new_mutex!(KVec::new(), "nvmet_rdma_rust::Connections::listeners"),
+                ended <- TimedCompletion::new(),
+                shared_receives,
+                next_vector: AtomicU32::new(0),
+                log_limit <- RateLimit::new(),
+            }? Error),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Registers with the RDMA core. May sleep.
+    pub(crate) fn start(self: &Arc<Self>) -> Result {
+        let client = client::Registration::new(self.clone() as Arc<_>);
+        *self.client.lock() = Some(Arc::pin_init(client, GFP_KERNEL)?);
+        Ok(())
+    }
+
+    /// Waits for steps that run, and unregisters from the RDMA core. No connection is left. Sleeps.
+    pub(crate) fn stop(&self) {
+        let work = self.work.lock().take();
+        drop(work);
+        let client = self.client.lock().take();
+        drop(client);
+    }
+
+    /// Completes `wake` whenever a device was added. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(crate) fn wake_for_devices(&self, wake: Arc<TimedCompletion>) -> Result {
+        self.listeners.lock().push(wake, GFP_KERNEL)?;
+        Ok(())
+    }
+
+    /// Ends what [`wake_for_devices`](Self::wake_for_devices) began. May sleep.
+    pub(crate) fn forget_listener(&self, wake: &Arc<TimedCompletion>) {
+        self.listeners
+            .lock()
+            .retain(|known| !Arc::ptr_eq(known, wake));
+    }
+
+    /// Accepts a connection request through `port` in another thread. May sleep.
+    pub(crate) fn accept(
+        self: &Arc<Self>,
+        port: &Arc<Port<Rdma>>,
+        incoming: Incoming<TargetQueue>,
+    ) {
+        // The request is rejected when it is dropped.
+        let Ok(connection) = Connection::new(self.clone(), port.clone(), incoming) else {
+            return;
+        };
+        if self
+            .list
+            .lock()
+            .push(connection.clone(), GFP_KERNEL)
+            .is_ok()
+        {
+            connection.begin();
+        }
+    }
+
+    /// Ends the connections that `test` selects, in other threads. May sleep.
+    pub(crate) fn disconnect(&self, test: impl Fn(&Connection) -> bool) {
+        for connection in self.list.lock().iter() {
+            if test(connection) {
+                connection.clone().end();
+            }
+        }
+    }
+
+    /// Returns the host of a controller, if its admin queue is connected. May sleep.
+    pub(crate) fn host_of(&self, controller: ControllerId) -> Option<Address> {
+        let list = self.list.lock();
+        list.iter()
+            .find_map(|connection| connection.host_of(controller))
+    }
+
+    /// Waits until all connections have ended, and stops. No listener is left. Sleeps.
+    pub(crate) fn wait_until_ended(&self) {
+        while !self.list.lock().is_empty() {
+            self.ended.wait();
+        }
+        self.stop();
+    }
+
+    fn forget(&self, ended: &Arc<Connection>) {
+        self.list
+            .lock()
+            .retain(|connection| !Arc::ptr_eq(connection, ended));
+        self.ended.complete();
+    }
+}
+
+impl DeviceEvents for Connections {
+    fn added(&self) {
+        for wake in self.listeners.lock().iter() {
+            wake.complete();
+        }
+    }
+
+    fn removing(&self, device: &Device) {
+        self.disconnect(|connection| connection.uses(device));
+    }
+}
+
+/// How far a connection is.
+enum State {
+    Requested(Incoming<TargetQueue>),
+    /// A step runs, or the connection has ended.
+    Taken,
+    Connected(Established),
+}
+
+/// An established connection. The device is released last.
+struct Established {
+    connected: Connected<TargetQueue>,
+    device: DeviceUse<SharedReceives>,
+}
+
+/// A connection of a host, or the request for one.
+#[pin_data]
+pub(crate) struct Connection {
+    connections: Arc<Connections>,
+    port: Arc<Port<Rdma>>,
+    /// The address of the host.
+    host: Address,
+    #[pin]
+    state: Mutex<State>,
+    is_ending: AtomicBool,
+    /// Completed for the thread that accepts the request.
+    wake: Arc<TimedCompletion>,
+    #[pin]
+    work: Work<Connection>,
+}
+
+impl_has_work! {
+    impl HasWork<Self> for Connection { self.work }
+}
+
+impl WorkItem for Connection {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        let state = mem::replace(&mut *this.state.lock(), State::Taken);
+        match state {
+            State::Requested(incoming) => match Self::establish(&this, incoming) {
+                Ok(established) => {
+                    let is_removing = established.device.device().is_removing();
+                    *this.state.lock() = State::Connected(established);
+                    // Who ended it meanwhile found this step.
+                    if is_removing || this.is_ending.load(Ordering::SeqCst) {
+                        this.end();
+                    }
+                }
+                Err(refusal) => {
+                    this.log(refusal);
+                    this.connections.forget(&this);
+                }
+            },
+            State::Connected(established) if this.is_ending.load(Ordering::SeqCst) => {
+                established.release();
+                this.connections.forget(&this);
+            }
+            other => *this.state.lock() = other,
+        }
+    }
+}
+
+/// Why a connection request is not accepted.
+enum Refusal {
+    /// Rejected for this reason.
+    Rejected(CmStatus),
+    /// The host gave up, or the connection manager failed.
+    Failed(cm::Error),
+}
+
+impl EndConnection for Connection {
+    fn end(self: Arc<Self>) {
+        self.is_ending.store(true, Ordering::SeqCst);
+        self.wake.complete();
+        self.begin();
+    }
+}
+
+impl Connection {
+    /// Queues the next step. Any context.
+    fn begin(self: Arc<Self>) {
+        let connections = self.connections.clone();
+        let work = connections.work.lock();
+        if let Some(work) = &*work {
+            // An error means that it is queued already.
+            let _ = work.enqueue(self);
+        }
+    }
+
+    fn new(
+        connections: Arc<Connections>,
+        port: Arc<Port<Rdma>>,
+        incoming: Incoming<TargetQueue>,
+    ) -> Result<Arc<Self>> {
+        let wake = Arc::pin_init(TimedCompletion::new(), GFP_KERNEL)?;
+        incoming.wait_on(wake.clone());
+        Arc::pin_init(
+            pin_init!(Self {
+                connections,
+                port,
+                host: incoming.peer_address(),
+                state <- new_mutex!(State::Requested(incoming), "nvmet_rdma_rust::Connection"),
+                is_ending: AtomicBool::new(false),
+                wake,
+                work <- new_work!("nvmet_rdma_rust::Connection::work"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Returns whether the host connected through `port`.
+    pub(crate) fn is_of_port(&self, port: &Arc<Port<Rdma>>) -> bool {
+        Arc::ptr_eq(&self.port, port)
+    }
+
+    /// Returns whether this is a queue of a controller. May sleep.
+    pub(crate) fn is_of_controller(&self, controller: ControllerId) -> bool {
+        self.with_queue(|queue| queue.sq().controller() == Some(controller))
+            .unwrap_or(false)
+    }
+
+    fn host_of(&self, controller: ControllerId) -> Option<Address> {
+        let is_admin =
+            |queue: &TargetQueue| queue.id() == 0 && queue.sq().controller() == Some(controller);
+        self.with_queue(is_admin)?.then_some(self.host)
+    }
+
+    fn with_queue<R>(&self, function: impl FnOnce(&TargetQueue) -> R) -> Option<R> {
+        match &*self.state.lock() {
+            State::Connected(established) => {
+                Some(function(established.connected.queue_pair().context()))
+            }
+            _ => None,
+        }
+    }
+
+    fn uses(&self, device: &Device) -> bool {
+        match &*self.state.lock() {
+            State::Connected(established) => established.device.is_of(device),
+            _ => false,
+        }
+    }
+
+    fn log(&self, refusal: Refusal) {
+        if !self.connections.log_limit.allows(c"nvmet_rdma_rust") {
+            return;
+        }
+        let host = self.host;
+        match refusal {
+            Refusal::Rejected(reason) => {
+                pr_warn!(
+                    "host {host}: connection request rejected: {}\n",
+                    Show(reason)
+                );
+            }
+            Refusal::Failed(error) => pr_warn!("host {host}: not connected: {error}\n"),
+        }
+    }
+
+    /// Accepts the request, and waits until the connection is established. Sleeps.
+    // Not inlined, nor are its parts, to keep their locals out of the frame of the work item.
+    #[inline(never)]
+    fn establish(
+        this: &Arc<Self>,
+        incoming: Incoming<TargetQueue>,
+    ) -> Result<Established, Refusal> {
+        let decided = AcceptedQueue::decide(Offer {
+            private_data: incoming.peer().private_data(),
+            reads_accepted: Some(incoming.peer().initiator_depth),
+            max_queue_size: this.port.max_queue_size(),
+        });
+        let prepared = decided.and_then(|accepted| {
+            let prepared = this.prepare(incoming.device(), accepted);
+            let (device, init_attr) = prepared.map_err(|_| CmStatus::NoResources)?;
+            Ok((accepted, device, init_attr))
+        });
+        let (accepted, device, init_attr) = match prepared {
+            Ok(prepared) => prepared,
+            Err(reason) => {
+                // If the host is gone, nobody needs the reason.
+                let _ = incoming.reject(&reason.encode());
+                return Err(Refusal::Rejected(reason));
+            }
+        };
+        let queue = TargetQueue::new(QueueParams {
+            port: this.port.clone(),
+            accepted,
+            addresses: Addresses {
+                local: incoming.local_address(),
+                host: this.host,
+            },
+            limits: DataLimits {
+                in_capsule: match accepted.queue_id {
+                    0 => 0,
+                    _ => in_capsule(&this.port, device.device()),
+                },
+                transfer: MAX_TRANSFER,
+            },
+            connection: this.clone(),
+        });
+        let accepting = incoming
+            .create_queue_pair(init_attr, queue, OWNER)
+            .map_err(Refusal::Failed)?;
+        let queue_pair = accepting.queue_pair().clone();
+        match this.complete(accepting, accepted) {
+            Ok(connected) => {
+                TargetQueue::start(&queue_pair);
+                Ok(Established { connected, device })
+            }
+            Err(refusal) => {
+                end_queue(queue_pair);
+                Err(refusal)
+            }
+        }
+    }
+
+    /// Makes the receives that the queues on a device share, if they do. Sleeps.
+    fn share(&self, pd: &Arc<ProtectionDomain>) -> Result<SharedReceives> {
+        let device = pd.device();
+        let Some(receives) = self.connections.shared_receives else {
+            return Ok(SharedReceives::NONE);
+        };
+        if device.attributes().max_srq == 0 {
+            pr_warn!("{}: has no shared receive queues\n", device.name());
+            return Ok(SharedReceives::NONE);
+        }
+        SharedReceives::new(pd, receives, in_capsule(&self.port, device))
+    }
+
+    /// Begins the use of a device, and returns the attributes of a queue pair for a queue. Sleeps.
+    #[inline(never)]
+    fn prepare(
+        &self,
+        device: &Device,
+        accepted: AcceptedQueue,
+    ) -> Result<(DeviceUse<SharedReceives>, QpInitAttr<TargetQueue>)> {
+        let connections = &self.connections;
+        let client = connections.client.lock().clone().ok_or(ENODEV)?;
+        let share = |pd: &Arc<ProtectionDomain>| self.share(pd);
+        let device = connections.devices.acquire(&client, device, share)?;
+        let capacity = QpCap {
+            sends: accepted.responses.into(),
+            receives: accepted.commands.into(),
+            send_sges: 1,
+        };
+        let rdma_rw = RdmaRwCap {
+            at_once: 1,
+            small_at_once: accepted.responses.into(),
+            pieces: MAX_PAGES,
+        };
+        let vector = match accepted.queue_id {
+            0 => 0,
+            _ => connections.next_vector.fetch_add(1, Ordering::Relaxed),
+        };
+        let vector = vector % device.device().attributes().completion_vectors.max(1);
+        let shared = device.shared().of_vector(vector);
+        let entries = capacity
+            .completions()
+            .saturating_add(rdma_rw.requests(device.device(), capacity))
+            // All shared receives may complete on one queue pair.
+            .saturating_add(shared.map_or(0, |shared| shared.receives()));
+        let pool = device.device().clone();
+        let cq = CompletionQueue::pool_get(pool, entries, vector, Poll::Workqueue)?;
+        let init_attr = QpInitAttr::new(device.pd().clone(), cq, capacity)
+            .with_rdma_rw(rdma_rw)
+            .with_receive_sges(2);
+        let init_attr = match shared {
+            Some(shared) => init_attr.with_shared_receives(shared.clone()),
+            None => init_attr,
+        };
+        Ok((device, init_attr))
+    }
+
+    /// Posts the receives, and accepts the request. Sleeps.
+    #[inline(never)]
+    fn complete(
+        &self,
+        accepting: Accepting<TargetQueue>,
+        accepted: AcceptedQueue,
+    ) -> Result<Connected<TargetQueue>, Refusal> {
+        TargetQueue::fill(accepting.queue_pair())
+            .map_err(|_| Refusal::Rejected(CmStatus::NoResources))?;
+        let reply = CmReply {
+            receive_queue_size: accepted.commands,
+        };
+        let parameters = Parameters {
+            private_data: &reply.encode(),
+            initiator_depth: u8::MAX,
+            ..Parameters::default()
+        };
+        let is_ending = || self.is_ending.load(Ordering::SeqCst);
+        accepting
+            .accept(parameters, WaitLimits::new(ACCEPT_TIME, &is_ending))
+            .map_err(Refusal::Failed)
+    }
+}
+
+/// Returns how many bytes of data a capsule of an I/O queue may have.
+fn in_capsule(port: &Port<Rdma>, device: &Device) -> u32 {
+    match device.attributes().max_recv_sge {
+        // A receive with data has two pieces of memory.
+        0..2 => 0,
+        _ => port.in_capsule(),
+    }
+}
+
+/// Ends a queue whose connection has ended, or was never established. Sleeps.
+fn end_queue(queue_pair: Arc<QueuePair<TargetQueue>>) {
+    queue_pair.drain();
+    TargetQueue::end(&queue_pair);
+}
+
+impl Established {
+    /// Disconnects, and ends the queue. Sleeps.
+    fn release(self) {
+        self.connected.disconnect();
+        end_queue(self.connected.queue_pair().clone());
+    }
+}
+
+/// Prints a reason as the kernel's formatter needs it.
+struct Show(CmStatus);
+
+impl fmt::Display for Show {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        core::fmt::Display::fmt(&self.0, f)
+    }
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Listeners at the addresses of ports.
+//!
+//! A thread takes the connection requests. It also listens again after the device of the address was
+//! removed, or its link address changed.
+
+use crate::{
+    connection::Connections,
+    devices::OWNER,
+    queue::TargetQueue,
+    rdma::Rdma, //
+};
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use nvmet::Port;
+use rrdma::{
+    net::{
+        Address,
+        Namespace, //
+    },
+    rdma::cm::{
+        self,
+        Listener,
+        Lost, //
+    },
+    sync::{
+        Msecs,
+        RelaxedBool,
+        Thread,
+        TimedCompletion, //
+    },
+};
+
+/// Connection requests that wait.
+const BACKLOG: u16 = 128;
+
+/// Pause between attempts to listen again. A new device ends it early.
+const PAUSE: Msecs = Msecs::from_secs(5);
+
+/// What the thread of a listener shares with its owner.
+struct Shared {
+    connections: Arc<Connections>,
+    port: Arc<Port<Rdma>>,
+    address: Address,
+    wake: Arc<TimedCompletion>,
+    is_stopped: RelaxedBool,
+}
+
+/// A listener at the address of a port. Dropping it rejects the requests that wait, and ends the
+/// connections of the port.
+pub(crate) struct PortListener {
+    shared: Arc<Shared>,
+    /// `None` once stopped.
+    thread: Option<Thread>,
+}
+
+impl PortListener {
+    /// Listens at the address of `port`. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` for an address that is none; the error of the connection manager, which is logged;
+    /// `ENOMEM`.
+    pub(crate) fn new(connections: Arc<Connections>, port: Arc<Port<Rdma>>) -> Result<Self> {
+        let number = port.number();
+        let address = port.address().inspect_err(|_| {
+            pr_err!("port {number}: addr_traddr and addr_trsvcid are no address of addr_adrfam\n");
+        })?;
+        let wake = Arc::pin_init(TimedCompletion::new(), GFP_KERNEL)?;
+        let shared = Arc::new(
+            Shared {
+                connections,
+                port,
+                address,
+                wake,
+                is_stopped: RelaxedBool::new(false),
+            },
+            GFP_KERNEL,
+        )?;
+        let listener = shared.listen().map_err(|error| {
+            pr_err!("port {number}: cannot listen at {address}: {error}\n");
+            error.cause.errno()
+        })?;
+        shared.connections.wake_for_devices(shared.wake.clone())?;
+        // Dropped on failure, so that the completion is forgotten.
+        let mut this = Self {
+            shared: shared.clone(),
+            thread: None,
+        };
+        let thread = Thread::spawn(fmt!("nvmet_rdma_{number}"), move || shared.run(listener));
+        this.thread = Some(thread?);
+        pr_info!("port {number}: listening at {address}\n");
+        Ok(this)
+    }
+
+    /// Returns the address.
+    pub(crate) fn address(&self) -> &Address {
+        &self.shared.address
+    }
+}
+
+impl Drop for PortListener {
+    fn drop(&mut self) {
+        let shared = &self.shared;
+        shared.is_stopped.set(true);
+        shared.wake.complete();
+        drop(self.thread.take());
+        shared.connections.forget_listener(&shared.wake);
+        // No new ones are accepted any more.
+        shared
+            .connections
+            .disconnect(|connection| connection.is_of_port(&shared.port));
+    }
+}
+
+impl Shared {
+    fn listen(&self) -> Result<Listener<TargetQueue>, cm::Error> {
+        Listener::new(
+            &Namespace::init(),
+            &self.address,
+            BACKLOG,
+            self.wake.clone(),
+            OWNER,
+        )
+    }
+
+    /// Takes connection requests until the listener is stopped.
+    fn run(&self, listener: Listener<TargetQueue>) {
+        let mut listener = Some(listener);
+        while !self.is_stopped.get() {
+            match &listener {
+                Some(_) => self.wake.wait(),
+                None => {
+                    let _new_device = self.wake.wait_timeout(PAUSE);
+                    listener = self.listen().ok();
+                }
+            }
+            let lost = listener.as_ref().and_then(|listener| self.take(listener));
+            if let Some(lost) = lost {
+                let (number, address) = (self.port.number(), self.address);
+                pr_warn!("port {number}: no longer listening at {address}: {lost}; trying again\n");
+                // The address is free when the listener is gone.
+                drop(listener.take());
+                listener = self.listen().ok();
+            }
+        }
+    }
+
+    /// Takes the requests that wait. Returns why no more will arrive.
+    fn take(&self, listener: &Listener<TargetQueue>) -> Option<Lost> {
+        loop {
+            match listener.next() {
+                Ok(Some(incoming)) => self.connections.accept(&self.port, incoming),
+                Ok(None) => return None,
+                Err(lost) => return Some(lost),
+            }
+        }
+    }
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! nvmet_rdma_rust: the NVMe/RDMA transport under nvmet, in place of nvmet-rdma.
+//!
+//! - [`devices`]: RDMA devices, and what the queues on one share.
+//! - [`capsule`]: receives for commands.
+//! - [`rdma`]: the transport as a type, and how responses are sent.
+//! - [`queue`]: one queue: commands from their capsule to their response.
+//! - [`connection`]: accepts a connection request, and ends the connection.
+//! - [`listener`]: listens at the address of a port.
+//! - [`transport`]: what nvmet asks of the transport.
+//!
+//! The crate `nvmet` has the types of commands and ports; nvmet has all else.
+
+use connection::Connections;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use nvmet::Registration;
+use rdma::Rdma;
+
+mod capsule;
+mod connection;
+mod devices;
+mod listener;
+mod queue;
+mod rdma;
+mod transport;
+
+module! {
+    type: NvmetRdmaRust,
+    name: "nvmet_rdma_rust",
+    authors: ["The rnvmf developers"],
+    description: "NVMe target RDMA transport driver in Rust",
+    license: "GPL",
+}
+
+rrdma::parameters! {
+    use_srq: Bool = false, "share the receives of the queues on a device";
+    srq_size: Number<256, 32768> = 1024, "receives of a shared receive queue; default 1024";
+}
+
+/// The module. Dropping the registration waits until all queues are destroyed.
+struct NvmetRdmaRust {
+    _transport: Pin<KBox<Registration<Rdma>>>,
+    connections: Arc<Connections>,
+}
+
+impl kernel::Module for NvmetRdmaRust {
+    fn init(module: &'static ThisModule) -> Result<Self> {
+        let shared_receives = parameters::use_srq.get().then(|| parameters::srq_size.get());
+        let connections = Connections::new(shared_receives)?;
+        connections.start()?;
+        let transport = Registration::new(module, connections.clone());
+        let transport =
+            KBox::pin_init(transport, GFP_KERNEL).inspect_err(|_| connections.stop())?;
+        Ok(Self {
+            _transport: transport,
+            connections,
+        })
+    }
+}
+
+impl Drop for NvmetRdmaRust {
+    fn drop(&mut self) {
+        self.connections.disconnect(|_| true);
+        self.connections.wait_until_ended();
+    }
+}

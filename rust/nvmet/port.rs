@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Ports of nvmet's configuration.
+
+use crate::{
+    bindings,
+    types::TransportTypes, //
+};
+use core::{
+    marker::PhantomData,
+    ptr::NonNull,
+    sync::atomic::{
+        AtomicUsize,
+        Ordering, //
+    },
+};
+use kernel::{
+    error::to_result,
+    prelude::*,
+    str::CStr,
+    sync::Arc, //
+};
+use rrdma::{
+    net::{
+        Address,
+        Namespace, //
+    },
+    sync::TimedCompletion,
+};
+
+/// Number of the ports that exist, and of one more that the registration removes.
+#[pin_data]
+pub(crate) struct PortCount {
+    count: AtomicUsize,
+    #[pin]
+    none: TimedCompletion,
+}
+
+impl PortCount {
+    /// Creates the count for a registration. May sleep.
+    pub(crate) fn new() -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                count: AtomicUsize::new(1),
+                none <- TimedCompletion::new(),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    fn add(&self) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn remove(&self) {
+        if self.count.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.none.complete_all();
+        }
+    }
+
+    /// Removes the registration from the count, and waits until no port exists. Sleeps.
+    pub(crate) fn wait_for_none(&self) {
+        self.remove();
+        self.none.wait();
+    }
+}
+
+/// A port of nvmet's configuration (`struct nvmet_port`), which stays valid while this exists.
+///
+/// Must not be dropped by a work of nvmet: the release of a port waits for these.
+///
+/// # Invariants
+///
+/// This owns a reference to the item of `raw` in configfs. `ops` is the table of the registration,
+/// which waits until no port exists.
+pub struct Port<T: TransportTypes> {
+    raw: NonNull<bindings::nvmet_port>,
+    ops: *const bindings::nvmet_fabrics_ops,
+    users: Arc<PortCount>,
+    _transport: PhantomData<fn(T)>,
+}
+
+// SAFETY: The reference count is atomic; what else is read does not change while the port is enabled.
+unsafe impl<T: TransportTypes> Send for Port<T> {}
+
+// SAFETY: As for `Send`.
+unsafe impl<T: TransportTypes> Sync for Port<T> {}
+
+impl<T: TransportTypes> Port<T> {
+    /// Takes a reference to a port that is being enabled, and sets its limits. May sleep.
+    ///
+    /// # Safety
+    ///
+    /// `raw` must be the argument of `add_port`, which is running. `ops` must be valid until `users`
+    /// has no user.
+    pub(crate) unsafe fn new(
+        raw: NonNull<bindings::nvmet_port>,
+        ops: *const bindings::nvmet_fabrics_ops,
+        users: Arc<PortCount>,
+    ) -> Result<Arc<Self>> {
+        // SAFETY: By the safety requirements, the port is valid, and nobody else changes it.
+        unsafe {
+            let port = &mut *raw.as_ptr();
+            T::LIMITS
+                .in_capsule
+                .apply(&mut port.inline_data_size, "param_inline_data_size");
+            T::LIMITS
+                .queue_size
+                .apply(&mut port.max_queue_size, "param_max_queue_size");
+            bindings::port_get(raw.as_ptr());
+        }
+        users.add();
+        // INVARIANT: The reference was taken above. The rest are the safety requirements.
+        Ok(Arc::new(
+            Self {
+                raw,
+                ops,
+                users,
+                _transport: PhantomData,
+            },
+            GFP_KERNEL,
+        )?)
+    }
+
+    pub(crate) fn as_raw(&self) -> *mut bindings::nvmet_port {
+        self.raw.as_ptr()
+    }
+
+    pub(crate) fn ops(&self) -> *const bindings::nvmet_fabrics_ops {
+        self.ops
+    }
+
+    fn raw(&self) -> &bindings::nvmet_port {
+        // SAFETY: By the type invariants, the port is valid.
+        unsafe { self.raw.as_ref() }
+    }
+
+    /// Returns the number of the port in the configuration.
+    pub fn number(&self) -> u16 {
+        u16::from_le(self.raw().disc_addr.portid)
+    }
+
+    /// Returns the largest in-capsule data in bytes (`param_inline_data_size`).
+    pub fn in_capsule(&self) -> u32 {
+        self.raw().inline_data_size.unsigned_abs()
+    }
+
+    /// Returns the maximum size of an I/O queue (`param_max_queue_size`).
+    pub fn max_queue_size(&self) -> u16 {
+        u16::try_from(self.raw().max_queue_size).unwrap_or(u16::MAX)
+    }
+
+    /// Parses the address to listen at (`addr_traddr`, `addr_trsvcid`), in the initial network
+    /// namespace. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if it is not an IP address of the family in `addr_adrfam`, with a port.
+    pub fn address(&self) -> Result<Address> {
+        let address = &self.raw().disc_addr;
+        let (service, mut port) = (string(&address.trsvcid)?, 0);
+        // SAFETY: `service` is a string, and `port` valid for writes.
+        to_result(unsafe { bindings::kstrtou16(service.as_char_ptr(), 10, &mut port) })
+            .map_err(|_| EINVAL)?;
+        let text = string(&address.traddr)?.to_str().map_err(|_| EINVAL)?;
+        let parsed = Address::parse(&Namespace::init(), text, port)?;
+        let is_ipv6 = match u32::from(address.adrfam) {
+            bindings::NVMF_ADDR_FAMILY_IP4 => false,
+            bindings::NVMF_ADDR_FAMILY_IP6 => true,
+            _ => return Err(EINVAL),
+        };
+        match parsed.ip().is_ipv6() == is_ipv6 {
+            true => Ok(parsed),
+            false => Err(EINVAL),
+        }
+    }
+}
+
+/// Returns the string in a field that ends with a NUL.
+fn string(field: &[c_char]) -> Result<&CStr> {
+    // SAFETY: A `c_char` is a byte.
+    let bytes = unsafe { core::slice::from_raw_parts(field.as_ptr().cast::<u8>(), field.len()) };
+    CStr::from_bytes_until_nul(bytes).map_err(|_| EINVAL)
+}
+
+impl<T: TransportTypes> Drop for Port<T> {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariants, this owns a reference.
+        unsafe { bindings::port_put(self.raw.as_ptr()) };
+        self.users.remove();
+    }
+}

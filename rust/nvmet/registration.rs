@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Registration of a transport.
+
+use crate::{
+    bindings,
+    port::{
+        Port,
+        PortCount, //
+    },
+    request::Request,
+    submission_queue::ControllerId,
+    transport::Transport, //
+};
+use core::{
+    ptr::{
+        self,
+        NonNull, //
+    },
+    sync::atomic::{
+        AtomicPtr,
+        Ordering, //
+    },
+};
+use kernel::{
+    error::to_result,
+    prelude::*,
+    sync::Arc,
+    types::Opaque, //
+};
+use rrdma::{
+    net::Address,
+    text::Message, //
+};
+
+/// The registration of this module: nvmet passes no pointer to the callbacks.
+///
+/// It is null, or points to the [`Registration<T>`] whose callbacks nvmet may call.
+static REGISTERED: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
+
+/// A registered transport of the type RDMA.
+///
+/// A port pins the module while it is enabled. Dropping this waits until all queues are destroyed,
+/// so it is dropped before what disconnects them.
+///
+/// # Invariants
+///
+/// `ops` is registered, and `REGISTERED` points to this. `ops` outlives the ports and their queues.
+#[pin_data(PinnedDrop)]
+pub struct Registration<T: Transport> {
+    #[pin]
+    ops: Opaque<bindings::nvmet_fabrics_ops>,
+    users: Arc<PortCount>,
+    context: T::Context,
+}
+
+// SAFETY: nvmet synchronises its use of `ops`. The context is `Send`.
+unsafe impl<T: Transport> Send for Registration<T> {}
+
+// SAFETY: As for `Send`; the context is `Sync`.
+unsafe impl<T: Transport> Sync for Registration<T> {}
+
+impl<T: Transport> Registration<T> {
+    /// Registers the transport. Sleeps. C: `nvmet_register_transport()`.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if another transport of the type RDMA is registered; `EBUSY` if this module has
+    /// registered one; `ENOMEM`.
+    pub fn new(module: &'static ThisModule, context: T::Context) -> impl PinInit<Self, Error> {
+        try_pin_init!(&this in Self {
+            users: PortCount::new()?,
+            context,
+            ops <- Opaque::ffi_init(|ops: *mut bindings::nvmet_fabrics_ops| {
+                // SAFETY: `ffi_init` passes a pointer that is valid for writes.
+                unsafe { ops.write(Self::table(module)) }
+            }),
+            _: {
+                let registered = REGISTERED.compare_exchange(
+                    ptr::null_mut(),
+                    this.as_ptr().cast(),
+                    Ordering::SeqCst,
+                    Ordering::SeqCst,
+                );
+                registered.map_err(|_| EBUSY)?;
+                // SAFETY: The table was initialised above. It is pinned until `drop` unregisters
+                // it.
+                let result = to_result(unsafe {
+                    bindings::nvmet_register_transport((*this.as_ptr()).ops.get())
+                });
+                if result.is_err() {
+                    REGISTERED.store(ptr::null_mut(), Ordering::SeqCst);
+                }
+                result?
+            },
+        }? Error)
+    }
+
+    fn table(module: &'static ThisModule) -> bindings::nvmet_fabrics_ops {
+        bindings::nvmet_fabrics_ops {
+            owner: module.as_ptr(),
+            type_: bindings::NVMF_TRTYPE_RDMA,
+            msdbd: 1,
+            flags: bindings::NVMF_KEYED_SGLS,
+            queue_response: Some(Self::queue_response),
+            add_port: Some(Self::add_port),
+            remove_port: Some(Self::remove_port),
+            delete_ctrl: Some(Self::delete_ctrl),
+            disc_traddr: Some(Self::disc_traddr),
+            host_traddr: Some(Self::host_traddr),
+            get_mdts: Some(Self::get_mdts),
+            get_max_queue_size: Some(Self::get_max_queue_size),
+            ..pin_init::zeroed()
+        }
+    }
+
+    /// Returns the registration, in a callback.
+    ///
+    /// # Safety
+    ///
+    /// The caller is a callback of nvmet, which is not called before the registration, nor after
+    /// its drop has waited for all ports and queues.
+    unsafe fn get<'a>() -> &'a Self {
+        // SAFETY: By the safety requirements and those of `REGISTERED`.
+        unsafe { &*REGISTERED.load(Ordering::SeqCst).cast::<Self>() }
+    }
+
+    /// # Safety
+    ///
+    /// nvmet calls it, with the request of a [`Request<T>`] that it does not use any more.
+    unsafe extern "C" fn queue_response(req: *mut bindings::nvmet_req) {
+        // SAFETY: By the safety requirements of this function.
+        let (request, data) = unsafe { Request::<T>::from_raw(req) };
+        T::respond(request, data);
+    }
+
+    /// # Safety
+    ///
+    /// nvmet calls it, with a port that is being enabled.
+    unsafe extern "C" fn add_port(port: *mut bindings::nvmet_port) -> c_int {
+        // SAFETY: The caller is nvmet.
+        let this = unsafe { Self::get() };
+        // SAFETY: By the safety requirements of this function.
+        match unsafe { this.add(port) } {
+            Ok(()) => 0,
+            Err(error) => error.to_errno(),
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`add_port`](Self::add_port).
+    unsafe fn add(&self, raw: *mut bindings::nvmet_port) -> Result {
+        let raw = NonNull::new(raw).ok_or(EINVAL)?;
+        // SAFETY: By the safety requirements of this function. `drop` waits for the users of the
+        // table.
+        let port = unsafe { Port::new(raw, self.ops.get(), self.users.clone())? };
+        let listener = KBox::new(T::listen(&self.context, port)?, GFP_KERNEL)?;
+        // SAFETY: The port is valid. The field is the transport's.
+        unsafe { (*raw.as_ptr()).priv_ = KBox::into_raw(listener).cast() };
+        Ok(())
+    }
+
+    /// # Safety
+    ///
+    /// nvmet calls it once, with a port for which `add_port` succeeded.
+    unsafe extern "C" fn remove_port(port: *mut bindings::nvmet_port) {
+        // SAFETY: `add` has set the field, and nobody uses it afterwards.
+        drop(unsafe { KBox::from_raw((*port).priv_.cast::<T::Listener>()) });
+    }
+
+    /// # Safety
+    ///
+    /// nvmet calls it, with a valid controller.
+    unsafe extern "C" fn delete_ctrl(ctrl: *mut bindings::nvmet_ctrl) {
+        // SAFETY: The caller is nvmet.
+        let this = unsafe { Self::get() };
+        if let Some(controller) = ControllerId::new(ctrl) {
+            T::delete_controller(&this.context, controller);
+        }
+    }
+
+    /// # Safety
+    ///
+    /// nvmet calls it, with a request that it executes, an enabled port of this transport, and room
+    /// for an address.
+    unsafe extern "C" fn disc_traddr(
+        req: *mut bindings::nvmet_req,
+        port: *mut bindings::nvmet_port,
+        traddr: *mut c_char,
+    ) {
+        // SAFETY: By the safety requirements of this function. `add` has set `priv_`. The room has
+        // the size of the field in the port.
+        unsafe {
+            let listener = &*(*port).priv_.cast::<T::Listener>();
+            let configured = &(*port).disc_addr.traddr;
+            let room = core::slice::from_raw_parts_mut(traddr.cast::<u8>(), configured.len());
+            match T::discovery_address(listener, Request::<T>::private_of(req)) {
+                Some(address) => {
+                    write(address, room);
+                }
+                None => traddr.copy_from_nonoverlapping(configured.as_ptr(), configured.len()),
+            }
+        }
+    }
+
+    /// # Safety
+    ///
+    /// nvmet calls it, with a valid controller and room for `size` bytes.
+    unsafe extern "C" fn host_traddr(
+        ctrl: *mut bindings::nvmet_ctrl,
+        traddr: *mut c_char,
+        size: usize,
+    ) -> isize {
+        // SAFETY: The caller is nvmet.
+        let this = unsafe { Self::get() };
+        let controller = ControllerId::new(ctrl);
+        match controller.and_then(|controller| T::host_address(&this.context, controller)) {
+            Some(address) => {
+                // SAFETY: By the safety requirements of this function.
+                let room = unsafe { core::slice::from_raw_parts_mut(traddr.cast::<u8>(), size) };
+                write(address, room) as isize
+            }
+            None => ENOTCONN.to_errno() as isize,
+        }
+    }
+
+    /// # Safety
+    ///
+    /// None; the type is that of the callback.
+    unsafe extern "C" fn get_mdts(_ctrl: *const bindings::nvmet_ctrl) -> u8 {
+        T::LIMITS.mdts
+    }
+
+    /// # Safety
+    ///
+    /// None; the type is that of the callback.
+    unsafe extern "C" fn get_max_queue_size(_ctrl: *const bindings::nvmet_ctrl) -> u16 {
+        T::LIMITS.queue_size.max as u16
+    }
+}
+
+/// Writes the IP address without the port, and zeroes behind it. Returns the length of the address.
+fn write(address: Address, room: &mut [u8]) -> usize {
+    let text = Message::<64>::new(format_args!("{}", address.ip()));
+    room.fill(0);
+    let Some((_nul, places)) = room.split_last_mut() else {
+        return 0;
+    };
+    for (place, byte) in places.iter_mut().zip(text.as_str().bytes()) {
+        *place = byte;
+    }
+    text.as_str().len().min(places.len())
+}
+
+#[pinned_drop]
+impl<T: Transport> PinnedDrop for Registration<T> {
+    fn drop(self: Pin<&mut Self>) {
+        // SAFETY: By the type invariants, the table is registered.
+        unsafe { bindings::nvmet_unregister_transport(self.ops.get()) };
+        self.users.wait_for_none();
+        // Works of nvmet may still use a controller of this transport. The thread that dropped the
+        // last port may have been preempted before it left this module: waiting until every task
+        // has slept waits for it.
+        //
+        // SAFETY: The functions may sleep.
+        unsafe {
+            bindings::flush_works();
+            bindings::synchronize_rcu_tasks();
+        }
+        REGISTERED.store(ptr::null_mut(), Ordering::SeqCst);
+    }
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Submission queues: nvmet's part of a transport's queue.
+
+use crate::{
+    bindings,
+    port::Port,
+    types::TransportTypes, //
+};
+use core::{
+    ptr::NonNull,
+    sync::atomic::{
+        AtomicBool,
+        Ordering, //
+    },
+};
+use kernel::{
+    error::to_result,
+    prelude::*,
+    sync::Arc,
+    types::Opaque, //
+};
+
+/// A controller, to be compared with that of a queue. The controller may be gone.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct ControllerId(NonNull<bindings::nvmet_ctrl>);
+
+// SAFETY: The pointer is only compared.
+unsafe impl Send for ControllerId {}
+
+impl ControllerId {
+    pub(crate) fn new(ctrl: *mut bindings::nvmet_ctrl) -> Option<Self> {
+        NonNull::new(ctrl).map(Self)
+    }
+}
+
+/// nvmet's part of a queue: `struct nvmet_sq`, with its `struct nvmet_cq`.
+///
+/// Before it is destroyed, requests may begin, and each holds a reference. Destroying it refuses new
+/// ones and waits for all of them. Other methods fail afterwards.
+///
+/// # Invariants
+///
+/// `sq` and `cq` are initialised. They are destroyed if `is_destroyed`.
+#[pin_data(PinnedDrop)]
+pub struct SubmissionQueue<T: TransportTypes> {
+    #[pin]
+    sq: Opaque<bindings::nvmet_sq>,
+    #[pin]
+    cq: Opaque<bindings::nvmet_cq>,
+    is_destroyed: AtomicBool,
+    port: Arc<Port<T>>,
+}
+
+// SAFETY: nvmet synchronises the use of its structures.
+unsafe impl<T: TransportTypes> Send for SubmissionQueue<T> {}
+
+// SAFETY: As for `Send`.
+unsafe impl<T: TransportTypes> Sync for SubmissionQueue<T> {}
+
+/// A reference to a submission queue that is not destroyed while it exists.
+pub(crate) struct Entered<'a>(&'a Opaque<bindings::nvmet_sq>);
+
+impl Entered<'_> {
+    pub(crate) fn as_raw(&self) -> *mut bindings::nvmet_sq {
+        self.0.get()
+    }
+}
+
+impl Drop for Entered<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: `enter` has taken the reference.
+        unsafe { bindings::sq_put(self.0.get()) };
+    }
+}
+
+impl<T: TransportTypes> SubmissionQueue<T> {
+    /// Initialises the queue of a connection through `port`. May sleep. C: `nvmet_sq_init()`.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub fn new(port: Arc<Port<T>>) -> impl PinInit<Self, Error> {
+        try_pin_init!(&this in Self {
+            sq <- Opaque::zeroed(),
+            cq <- Opaque::zeroed(),
+            is_destroyed: AtomicBool::new(false),
+            port,
+            // INVARIANT: Both are initialised here. No later step can fail.
+            _: {
+                // SAFETY: The fields are zeroed, and pinned until `drop`.
+                to_result(unsafe {
+                    let (sq, cq) = ((*this.as_ptr()).sq.get(), (*this.as_ptr()).cq.get());
+                    bindings::nvmet_cq_init(cq);
+                    bindings::nvmet_sq_init(sq, cq)
+                })?
+            },
+        }? Error)
+    }
+
+    /// Returns the port that the host connected to.
+    pub fn port(&self) -> &Port<T> {
+        &self.port
+    }
+
+    /// Takes a reference, unless the queue is being destroyed. Any context.
+    #[inline]
+    pub(crate) fn enter(&self) -> Option<Entered<'_>> {
+        // SAFETY: `sq` was initialised. A destroyed one has a dead reference count, which the call
+        // may test.
+        let is_live = unsafe { bindings::sq_tryget_live(self.sq.get()) };
+        is_live.then_some(Entered(&self.sq))
+    }
+
+    /// Returns the controller, once a Connect command has succeeded. Any context.
+    pub fn controller(&self) -> Option<ControllerId> {
+        // SAFETY: `sq` was initialised.
+        ControllerId::new(unsafe { bindings::sq_ctrl(self.sq.get()) })
+    }
+
+    /// Tells the controller of a fatal error: nvmet deletes it, with all its queues. Returns `false`
+    /// if there is no controller. Sleeps. C: `nvmet_ctrl_fatal_error()`.
+    pub fn fail_controller(&self) -> bool {
+        let Some(entered) = self.enter() else {
+            return false;
+        };
+        // SAFETY: `sq` is initialised. It holds a reference to its controller until it is
+        // destroyed, which waits for `entered`.
+        unsafe {
+            let ctrl = bindings::sq_ctrl(entered.as_raw());
+            if ctrl.is_null() {
+                return false;
+            }
+            bindings::nvmet_ctrl_fatal_error(ctrl);
+        }
+        true
+    }
+
+    /// Refuses new requests, ends waiting asynchronous event requests, and waits until no request
+    /// is left. Sleeps. C: `nvmet_sq_destroy()`.
+    pub fn destroy(&self) {
+        if self.is_destroyed.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        // SAFETY: By the type invariants, both are initialised, and destroyed once.
+        unsafe {
+            bindings::nvmet_sq_destroy(self.sq.get());
+            bindings::nvmet_cq_put(self.cq.get());
+        }
+    }
+}
+
+#[pinned_drop]
+impl<T: TransportTypes> PinnedDrop for SubmissionQueue<T> {
+    fn drop(self: Pin<&mut Self>) {
+        self.destroy();
+    }
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a transport implements.
+
+use crate::{
+    data::Data,
+    port::Port,
+    request::Request,
+    submission_queue::ControllerId,
+    types::TransportTypes, //
+};
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use rrdma::net::Address;
+
+/// A transport under nvmet.
+///
+/// | method               | context                                   | waits for it at the end         |
+/// |----------------------|-------------------------------------------|---------------------------------|
+/// | `listen`             | process, under nvmet's configuration lock | the caller                      |
+/// | drop of `Listener`   | process, under nvmet's configuration lock | the caller                      |
+/// | `respond`            | any                                       | [`SubmissionQueue::destroy`]    |
+/// | `delete_controller`  | process, under locks of nvmet             | unloading                       |
+/// | `discovery_address`  | process, during a command                 | [`SubmissionQueue::destroy`]    |
+/// | `host_address`       | process                                   | unloading                       |
+///
+/// A command may wait for nvmet's configuration lock. So a `Listener` must not wait for commands when
+/// it is dropped.
+///
+/// [`SubmissionQueue::destroy`]: crate::SubmissionQueue::destroy
+pub trait Transport: TransportTypes {
+    /// Data of the registration.
+    type Context: Send + Sync;
+
+    /// A listener at the address of a port. Dropped when the port is disabled.
+    type Listener: Send + Sync;
+
+    /// Listens at the address of a port (`add_port`).
+    ///
+    /// # Errors
+    ///
+    /// The error of the write that enables the port.
+    fn listen(context: &Self::Context, port: Arc<Port<Self>>) -> Result<Self::Listener>;
+
+    /// Sends the response of a request (`queue_response`). The request and its data belong to the
+    /// transport again.
+    fn respond(request: Request<Self>, data: Data<Self>);
+
+    /// Disconnects the queues of a controller (`delete_ctrl`).
+    fn delete_controller(context: &Self::Context, controller: ControllerId);
+
+    /// Returns the address to report in the discovery log to the host of a command; `None` for that
+    /// of the configuration (`disc_traddr`).
+    fn discovery_address(listener: &Self::Listener, command: &Self::Command) -> Option<Address>;
+
+    /// Returns the address of the host of a controller (`host_traddr`).
+    fn host_address(context: &Self::Context, controller: ControllerId) -> Option<Address>;
+}
