@@ -26,7 +26,7 @@ MULTIPATH=${MULTIPATH:-Y}
 load_driver() {
 	local module
 	# An earlier test may have loaded nvme-core, which nvmet uses, too, with the other value.
-	for module in nvme-rdma nvme_rdma_rust nvmet-rdma nvmet nvme-fabrics nvme-core; do
+	for module in nvme-rdma nvme_rdma_rust nvmet-rdma nvmet_rdma_rust nvmet nvme-fabrics nvme-core; do
 		modprobe -r "$module" 2>/dev/null
 	done
 	modprobe nvme-core multipath="$MULTIPATH"

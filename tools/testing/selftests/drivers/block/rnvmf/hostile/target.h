@@ -5,7 +5,6 @@
 #ifndef HOSTILE_TARGET_H
 #define HOSTILE_TARGET_H
 
-#include <endian.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -14,10 +13,8 @@
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
-#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+#include "bytes.h"
 
-#define SQE_SIZE	64
-#define CQE_SIZE	16
 #define IDENTIFY_SIZE	4096
 #define INLINE_SIZE	4096
 #define LONGEST_REPLY	64
@@ -193,21 +190,4 @@ void break_at_random(struct queue *queue, enum step step, struct reply *reply);
 /* What happens to a connection request; in the random mode by the same sequence. */
 enum fate { ACCEPTED, REJECTED, IGNORED };
 enum fate fate_at_random(void);
-
-/* Little-endian numbers of any width. */
-
-static inline void put(uint8_t *at, uint64_t number, unsigned int bytes)
-{
-	uint64_t little = htole64(number);
-
-	memcpy(at, &little, bytes);
-}
-
-static inline uint64_t get(const uint8_t *at, unsigned int bytes)
-{
-	uint64_t little = 0;
-
-	memcpy(&little, at, bytes);
-	return le64toh(little);
-}
 #endif

@@ -247,26 +247,14 @@ static uint64_t random_state;
 /* Longest delay of keep-late, in milliseconds. */
 #define LONGEST_PAUSE	50
 
-/* Similar seeds must give different sequences, so spread their bits. */
 void begin_random(uint64_t seed)
 {
-	random_state = (seed + 1) * 0x9e3779b97f4a7c15;
+	random_state = random_begin(seed);
 }
 
 static uint64_t random_number(void)
 {
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return random_state;
-}
-
-/* Returns a number; each bit length has the same probability. */
-static uint64_t random_value(void)
-{
-	unsigned int shift = random_number() % 64;
-
-	return random_number() >> shift;
+	return random_next(&random_state);
 }
 
 /* Whether the host's time-out for the reply is short enough for a test. */
@@ -292,7 +280,7 @@ static const char *const random_names[] = {
 /* Chooses the parameters of a twist. */
 static void choose_numbers(const struct twist *each, const struct reply *reply)
 {
-	value = random_value();
+	value = random_of_any_length(&random_state);
 	size = 1 + random_number() % 8;
 	offset = random_number() % (IDENTIFY_SIZE - LONGEST_POKE);
 	if (each->apply == twist_length)

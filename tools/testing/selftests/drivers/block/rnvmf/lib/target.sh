@@ -9,8 +9,14 @@ NQN=nqn.2014-08.org.nvmexpress:rnvmf-selftest
 # shellcheck disable=SC2034 # read by the tests
 HOSTNQN=nqn.2014-08.org.nvmexpress:uuid:5e1f7e57-0000-4000-8000-000000000001
 
+# Module of the target's RDMA transport, and its parameters.
+TARGET_DRIVER=${TARGET_DRIVER:-nvmet-rdma}
+TARGET_PARAMETERS=()
+
+# nvmet has one transport of each type, and loads nvmet-rdma if there is none of type rdma.
 target_load() {
-	modprobe nvmet-rdma
+	[ "$TARGET_DRIVER" = nvmet-rdma ] || modprobe -r nvmet-rdma || return 1
+	modprobe "$TARGET_DRIVER" "${TARGET_PARAMETERS[@]}"
 }
 
 # target_subsystem NQN: create a subsystem that accepts any host.

@@ -1,0 +1,210 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Tests broken connection requests and broken Connect commands of a hostile host. The expected outcomes
+# are those of the NVMe RDMA Transport specification (private data, reject status) and of NVMe over
+# Fabrics (Connect). The table `known` has what a target does otherwise.
+
+. "$(dirname "$0")/lib.sh"
+check_after_each
+
+# rejected STATUS REQUEST...: each connection request must be rejected with this status in private data.
+# 28 is "consumer defined".
+rejected() {
+	each_answers "rejected reason 28 recfmt 0 sts $1" '' "${@:2}"
+}
+
+good_host() {
+	answers 'cm accepted crqsize 32
+connect 0x000
+set 0x000
+get 0x000
+cm accepted crqsize 32
+connect 0x000
+write 0x000
+read 0x000' cm connect set get cm,qid=1 connect,qid=1 write read
+}
+
+# InfiniBand's messages have private data of a fixed length: missing bytes are 0, and so are the queue
+# sizes. iWARP tells the length.
+short_private_data() {
+	case $RDMA_TYPE in
+	rxe) rejected '(1|4|5)' cm,length=0 cm,length=1 cm,length=4 ;;
+	*) rejected 1 cm,length=0 cm,length=1 cm,length=8 cm,length=31 ;;
+	esac
+}
+
+unknown_record_format() {
+	rejected 2 cm,recfmt=1 cm,recfmt=0xffff
+}
+
+queue_identifier_out_of_range() {
+	rejected 3 cm,qid=0xffff cm,qid=129
+}
+
+# HSQSIZE counts from 0, and a queue has two entries at least.
+send_queue_of_one() {
+	rejected 4 cm,qid=1,hsqsize=0 cm,qid=0,hsqsize=0
+}
+
+# HRQSIZE counts from 1.
+receive_queue_of_none() {
+	rejected 5 cm,qid=1,hrqsize=0 cm,qid=0,hrqsize=0
+}
+
+admin_send_queue_too_large() {
+	rejected 4 cm,qid=0,hsqsize=32 cm,qid=0,hsqsize=0xffff
+}
+
+# nvmet's limit is 256 entries at most.
+send_queue_too_large() {
+	rejected 4 cm,qid=1,hsqsize=1024,hrqsize=1025 cm,qid=1,hsqsize=0xffff,hrqsize=0xffff
+}
+
+receive_queue_too_large() {
+	rejected 5 cm,qid=1,hrqsize=0xffff cm,qid=0,hrqsize=0xffff
+}
+
+# The controller of an I/O queue must exist. 0xffff names none. 0 is from hosts of version 1.0, which has
+# no such field. The target may leave the check to Connect.
+unknown_controller() {
+	answers 'cm (rejected reason 28 recfmt 0 sts 9|accepted crqsize 32)' cm,qid=1,cntlid=0x7777
+	answers 'cm (rejected reason 28 recfmt 0 sts 9|accepted crqsize 32)' cm,qid=1,cntlid=0xffff
+	answers 'cm accepted crqsize 32
+connect 0x182' cm,qid=1,cntlid=0 connect,qid=1,cntlid=0x7777
+}
+
+# Without reads and atomics at the host the target cannot get the data of a write.
+no_reads_at_the_host() {
+	answers 'cm rejected reason 28 recfmt 0 sts [78]' cm,responder=0
+}
+
+no_admin_queue() {
+	answers 'cm accepted crqsize 32
+connect 0x182' cm,qid=1 connect,qid=1,cntlid=1
+	answers 'cm accepted crqsize 32
+connect 0x182' cm,qid=1 connect,qid=1,cntlid=0xffff
+}
+
+same_queue_twice() {
+	answers 'cm accepted crqsize 32
+connect 0x00c
+read 0x000' admin io,qid=1 cm,qid=1 connect,qid=1 use,queue=1 read
+}
+
+connect_twice() {
+	answers 'connect 0x00c
+get 0x000' admin connect get
+	answers 'connect 0x00c
+read 0x000' admin io,qid=1 connect,qid=1 read
+}
+
+# The queue identifiers of private data and Connect must be equal.
+other_queue_identifier() {
+	answers 'cm accepted crqsize 32
+connect 0x182' admin cm,qid=2 connect,qid=1
+	answers 'cm accepted crqsize 32
+connect 0x182' cm,qid=1 connect,qid=0
+}
+
+# An I/O queue on a connection for an admin queue, whose receives may have no memory for inline data.
+io_queue_on_admin_connection() {
+	answers 'cm accepted crqsize 32
+connect 0x182' admin cm,qid=0 connect,qid=1
+}
+
+queue_identifier_beyond_the_controller() {
+	answers 'cm (rejected reason 28 recfmt 0 sts 3|accepted crqsize 32)
+connect (0x182|without a queue)' admin cm,qid=0x4000 connect,qid=0x4000
+}
+
+connect_with_a_queue_of_one() {
+	answers 'cm accepted crqsize 32
+connect 0x182' cm connect,sqsize=0
+	answers 'cm accepted crqsize 32
+connect 0x182' admin cm,qid=1 connect,qid=1,sqsize=0
+}
+
+# More entries than the receives of the connection.
+connect_with_a_larger_queue() {
+	answers 'cm accepted crqsize 32
+connect 0x182' admin cm,qid=1 connect,qid=1,sqsize=63
+	answers 'cm accepted crqsize 32
+connect 0x182' admin cm,qid=1 connect,qid=1,sqsize=0xffff
+}
+
+connect_of_another_format() {
+	answers 'cm accepted crqsize 32
+connect 0x180' cm connect,recfmt=1
+}
+
+connect_to_another_controller() {
+	answers 'cm accepted crqsize 32
+connect 0x182' cm connect,cntlid=1
+}
+
+connect_to_no_subsystem() {
+	answers 'cm accepted crqsize 32
+connect 0x182' cm connect,subnqn=nqn.2014-08.org.nvmexpress:none
+	answers 'cm accepted crqsize 32
+connect 0x182' cm connect,subnqn=
+	answers 'cm accepted crqsize 32
+connect 0x182' cm "connect,subnqn=$(printf 'a%.0s' {1..256})"
+}
+
+connect_of_a_strange_host() {
+	echo 0 >"$NVMET/subsystems/$HOSTILE_NQN/attr_allow_any_host"
+	defer eval "echo 1 >$NVMET/subsystems/$HOSTILE_NQN/attr_allow_any_host"
+	answers 'cm accepted crqsize 32
+connect 0x184' cm connect
+}
+
+connect_data_of_another_length() {
+	local length
+	for length in 0 1 512 1023 1025 4096 0xffffff; do
+		answers 'cm accepted crqsize 32
+connect (0x00f|0x002)' cm "connect,len=$length"
+	done
+}
+
+# The admin queue has no data in capsules.
+connect_data_in_the_capsule() {
+	answers 'cm accepted crqsize 32
+connect (0x002|0x00d|0x00f|0x011|0x016|disconnected)' cm connect,inline=1024,capsule=64
+	answers 'cm accepted crqsize 32
+connect (0x002|0x00d|0x00f|0x011|0x016|disconnected|broken)' cm connect,inline=1024
+}
+
+# An established connection may be idle. The target may end it after a time.
+nothing_after_accept() {
+	answers 'cm accepted crqsize 32
+quiet (silent|disconnected)' cm quiet,ms=1000
+}
+
+main_with_known hostile_setup \
+	good_host \
+	short_private_data \
+	unknown_record_format \
+	queue_identifier_out_of_range \
+	send_queue_of_one \
+	receive_queue_of_none \
+	admin_send_queue_too_large \
+	send_queue_too_large \
+	receive_queue_too_large \
+	unknown_controller \
+	no_reads_at_the_host \
+	no_admin_queue \
+	same_queue_twice \
+	connect_twice \
+	other_queue_identifier \
+	io_queue_on_admin_connection \
+	queue_identifier_beyond_the_controller \
+	connect_with_a_queue_of_one \
+	connect_with_a_larger_queue \
+	connect_of_another_format \
+	connect_to_another_controller \
+	connect_to_no_subsystem \
+	connect_of_a_strange_host \
+	connect_data_of_another_length \
+	connect_data_in_the_capsule \
+	nothing_after_accept
