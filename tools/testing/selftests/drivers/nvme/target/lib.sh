@@ -149,14 +149,17 @@ answers() {
 	done
 }
 
-# each_answers OUTCOME STEPS COMMAND...: run the hostile host for each command, after the STEPS; each must
-# print this outcome after the name of the command. Runs all commands, so that all differences are told.
+# each_answers OUTCOME STEPS COMMAND...: run the hostile host for each command, after the STEPS. Its last line
+# must be this outcome, after the name of the command. Runs all commands, so that all differences are told.
 each_answers() {
 	local outcome=$1 steps=$2 command failed=
 	shift 2
 	for command; do
 		# shellcheck disable=SC2086 # a list of steps
-		(answers "${command%%,*} ($outcome)" $steps "$command") || failed=yes
+		hostile $steps "$command"
+		[[ ${OUTPUT##*$'\n'} =~ ^${command%%,*}\ ($outcome)$ ]] && continue
+		note "$steps $command: printed '$OUTPUT', expected '$outcome'"
+		failed=yes
 	done
 	[ -z "$failed" ] || fail "expected $outcome"
 }

@@ -10,24 +10,12 @@ check_after_each
 
 # Any command but Connect on a queue without a controller: Command Sequence Error.
 commands_before_connect() {
-	local command
-	for command in set get identify keep-alive flush read write event set-features disconnect; do
-		answers "cm accepted crqsize 32
-$command 0x00c" cm "$command"
-	done
+	each_answers 0x00c cm set get identify keep-alive flush read write event set-features disconnect
 }
 
 authentication_before_connect() {
-	answers 'cm accepted crqsize 32
-auth-send 0x00c' cm auth-send
-	answers 'cm accepted crqsize 32
-auth-receive 0x00c' cm auth-receive
-}
-
-authentication_on_an_io_queue_before_connect() {
-	answers 'cm accepted crqsize 32
-auth-send 0x00c
-auth-receive 0x00c' admin cm,qid=1 auth-send auth-receive
+	each_answers 0x00c cm auth-send auth-receive
+	each_answers 0x00c 'admin cm,qid=1' auth-send auth-receive
 }
 
 # Connect still works on that connection.
@@ -38,16 +26,11 @@ connect 0x000
 set 0x000' cm flush connect set
 }
 
-# The subsystem needs no authentication. Without a message of the negotiation the target cannot know
-# what the command is for.
+# The subsystem needs no authentication. A failed one ends the association.
 authentication_not_asked_for() {
-	answers 'auth-send 0x...
-auth-receive 0x...
-get 0x000' admin auth-send auth-receive get
-	answers 'auth-send 0x...
-auth-send 0x...
-auth-receive 0x...
-get 0x000' admin auth-send,cdw11=0xffffffff auth-send,cdw11=0,len=0 auth-receive,cdw11=0xffffffff get
+	each_answers '0x...|disconnected' admin auth-send auth-receive auth-send,cdw11=0xffffffff \
+		auth-send,cdw11=0,len=0 auth-receive,cdw11=0xffffffff auth-receive,cdw11=8,len=8 \
+		auth-send,len=0xffffff,cdw11=0xffffff auth-send,cdw11=64,len=8
 }
 
 io_before_enable() {
@@ -116,14 +99,19 @@ unknown_properties() {
 }
 
 unknown_identify() {
-	each_answers '0x002|0x00b' admin identify,cdw10=0xff identify,cdw10=0x04 identify,nsid=77,cdw10=0
+	each_answers '0x002|0x00b' admin identify,cdw10=0xff identify,cdw10=0x04 identify,nsid=0xfffffffe,cdw10=0
 }
 
 log_pages_of_any_length() {
 	answers 'get-log 0x0..
 get 0x000' admin get-log,cdw10=0xff get
 	each_answers '0x00f|0x002' admin get-log,cdw10=0xffff0002 get-log,cdw10=0x2 get-log,len=4096 \
-		get-log,cdw11=0xffff get-log,cdw12=2 get-log,cdw10=0x00ff0070,cdw12=0xfffffffc,len=1024
+		get-log,cdw11=0xffff
+}
+
+# An offset must be a multiple of 4, and within the page.
+log_page_offsets() {
+	each_answers '0x002' admin get-log,cdw12=2 get-log,cdw12=0xfffffffc get-log,cdw13=1
 }
 
 features_of_any_value() {
@@ -149,10 +137,8 @@ get 0x000' admin abort,cdw10=0xffffffff abort,cdw10=0xffff0000 get
 
 # Both are served, or one is refused.
 command_identifier_in_use() {
-	answers 'read 0x000( times 2)?
-read 0x000' admin io read,cid=7,count=2 read || answers 'read 0x000
-read 0x003
-read 0x000' admin io read,cid=7,count=2 read
+	hostile admin io read,cid=7,count=2 read
+	has "$OUTPUT" '^(read 0x000 times 2|read 0x003.read 0x000|read 0x000.read 0x003).read 0x000$'
 }
 
 keep_alive_of_any_time() {
@@ -174,7 +160,6 @@ read 0x...' admin io use,queue=0 set,value=0x464001 set,value=0 use,queue=1 read
 main_with_known hostile_setup \
 	commands_before_connect \
 	authentication_before_connect \
-	authentication_on_an_io_queue_before_connect \
 	connect_after_an_error \
 	authentication_not_asked_for \
 	io_before_enable \
@@ -188,6 +173,7 @@ main_with_known hostile_setup \
 	unknown_properties \
 	unknown_identify \
 	log_pages_of_any_length \
+	log_page_offsets \
 	features_of_any_value \
 	ranges_beyond_the_data \
 	too_many_event_requests \

@@ -58,10 +58,19 @@ admin_send_queue_too_large() {
 
 # nvmet's limit is 256 entries at most.
 send_queue_too_large() {
-	rejected 4 cm,qid=1,hsqsize=1024,hrqsize=1025 cm,qid=1,hsqsize=0xffff,hrqsize=0xffff
+	rejected 4 cm,qid=1,hsqsize=1024,hrqsize=1025 cm,qid=1,hsqsize=256,hrqsize=257
+}
+
+# Receives for 65536 commands take about 600 MB.
+largest_send_queue() {
+	rejected 4 cm,qid=1,hsqsize=0xffff,hrqsize=0xffff cm,qid=1,hsqsize=0xffff
 }
 
 receive_queue_too_large() {
+	rejected 5 cm,qid=1,hrqsize=1025 cm,qid=0,hrqsize=1025
+}
+
+largest_receive_queue() {
 	rejected 5 cm,qid=1,hrqsize=0xffff cm,qid=0,hrqsize=0xffff
 }
 
@@ -80,10 +89,7 @@ no_reads_at_the_host() {
 }
 
 no_admin_queue() {
-	answers 'cm accepted crqsize 32
-connect 0x182' cm,qid=1 connect,qid=1,cntlid=1
-	answers 'cm accepted crqsize 32
-connect 0x182' cm,qid=1 connect,qid=1,cntlid=0xffff
+	each_answers 0x182 cm,qid=1 connect,qid=1,cntlid=1 connect,qid=1,cntlid=0xffff
 }
 
 same_queue_twice() {
@@ -127,10 +133,7 @@ connect 0x182' admin cm,qid=1 connect,qid=1,sqsize=0
 
 # More entries than the receives of the connection.
 connect_with_a_larger_queue() {
-	answers 'cm accepted crqsize 32
-connect 0x182' admin cm,qid=1 connect,qid=1,sqsize=63
-	answers 'cm accepted crqsize 32
-connect 0x182' admin cm,qid=1 connect,qid=1,sqsize=0xffff
+	each_answers 0x182 'admin cm,qid=1' connect,qid=1,sqsize=63 connect,qid=1,sqsize=0xffff
 }
 
 connect_of_another_format() {
@@ -144,12 +147,8 @@ connect 0x182' cm connect,cntlid=1
 }
 
 connect_to_no_subsystem() {
-	answers 'cm accepted crqsize 32
-connect 0x182' cm connect,subnqn=nqn.2014-08.org.nvmexpress:none
-	answers 'cm accepted crqsize 32
-connect 0x182' cm connect,subnqn=
-	answers 'cm accepted crqsize 32
-connect 0x182' cm "connect,subnqn=$(printf 'a%.0s' {1..256})"
+	each_answers 0x182 cm connect,subnqn=nqn.2014-08.org.nvmexpress:none connect,subnqn= \
+		"connect,subnqn=$(printf 'a%.0s' {1..256})"
 }
 
 connect_of_a_strange_host() {
@@ -160,19 +159,14 @@ connect 0x184' cm connect
 }
 
 connect_data_of_another_length() {
-	local length
-	for length in 0 1 512 1023 1025 4096 0xffffff; do
-		answers 'cm accepted crqsize 32
-connect (0x00f|0x002)' cm "connect,len=$length"
-	done
+	each_answers '0x00f|0x002' cm connect,len=0 connect,len=1 connect,len=512 connect,len=1023 \
+		connect,len=1025 connect,len=4096 connect,len=0xffffff
 }
 
 # The admin queue has no data in capsules.
 connect_data_in_the_capsule() {
-	answers 'cm accepted crqsize 32
-connect (0x002|0x00d|0x00f|0x011|0x016|disconnected)' cm connect,inline=1024,capsule=64
-	answers 'cm accepted crqsize 32
-connect (0x002|0x00d|0x00f|0x011|0x016|disconnected|broken)' cm connect,inline=1024
+	each_answers '0x002|0x00f|0x011|0x016|disconnected' cm connect,inline=1024,capsule=64 \
+		connect,inline=1024
 }
 
 # An established connection may be idle. The target may end it after a time.
@@ -190,7 +184,9 @@ main_with_known hostile_setup \
 	receive_queue_of_none \
 	admin_send_queue_too_large \
 	send_queue_too_large \
+	largest_send_queue \
 	receive_queue_too_large \
+	largest_receive_queue \
 	unknown_controller \
 	no_reads_at_the_host \
 	no_admin_queue \

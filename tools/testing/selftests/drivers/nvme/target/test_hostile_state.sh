@@ -1,0 +1,140 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Tests a hostile host that goes away, or does nothing, in each state of a connection, and one that
+# sends more than the queue holds. The target must free everything, and serve others.
+
+. "$(dirname "$0")/lib.sh"
+check_after_each
+
+# A write and a read of 1 MiB: the host leaves while the target transfers the data.
+LARGE=len=0x100000,nlb=2047,slba=4096
+
+# leaves STEP...: the hostile host does these steps, which must print nothing but that connections were
+# accepted, or are quiet, and leaves.
+leaves() {
+	local line
+	hostile "$@"
+	while read -r line; do
+		has "$line" '^(|cm accepted crqsize [0-9]+|quiet (silent|broken|disconnected))$'
+	done <<<"$OUTPUT"
+}
+
+after_accept() {
+	leaves cm bye
+	leaves cm vanish
+	leaves cm,qid=1 vanish
+	leaves cm break vanish
+}
+
+after_connect() {
+	answers 'cm accepted crqsize 32
+connect 0x000' cm connect vanish
+	leaves admin vanish
+	leaves admin io vanish
+	leaves admin io io,qid=2 io,qid=3 vanish
+	leaves admin io use,queue=0 bye use,queue=1 bye
+	leaves admin io bye use,queue=0 bye
+}
+
+# The connect command is in flight.
+during_connect() {
+	leaves cm connect,nowait vanish
+	leaves cm connect,nowait break vanish
+	leaves cm connect,nowait bye
+}
+
+with_commands_in_flight() {
+	leaves admin io read,count=32,nowait vanish
+	leaves admin io write,count=32,nowait vanish
+	leaves admin io write,inline=4096,count=32,nowait vanish
+	leaves admin event,count=4,nowait vanish
+	leaves admin io flush,count=32,nowait bye
+}
+
+during_transfers() {
+	leaves admin io "write,$LARGE,count=16,nowait" vanish
+	leaves admin io "read,$LARGE,count=16,nowait" vanish
+	leaves admin io "write,$LARGE,count=16,nowait" break vanish
+	leaves admin io "read,$LARGE,count=16,nowait" break quiet,ms=200 vanish
+	leaves admin io "write,$LARGE,count=16,nowait" "read,$LARGE,count=16,nowait" bye
+}
+
+without_ready_to_use() {
+	leaves cm,no-rtu vanish
+	leaves cm,no-rtu bye
+	leaves cm,no-rtu,qid=1 vanish
+	leaves cm,no-rtu break vanish
+}
+
+# The first message stands for RTU.
+commands_instead_of_ready_to_use() {
+	answers 'cm accepted crqsize 32
+connect 0x000
+set 0x000' cm,no-rtu connect set bye
+	leaves cm,no-rtu connect,nowait vanish
+	leaves cm,no-rtu connect,count=8,cid=1,nowait break vanish
+}
+
+# The target has no queue pair with this number.
+unknown_queue_pair() {
+	leaves cm,dest=0xabcdef connect,nowait quiet,ms=500 vanish
+	leaves cm,dest=1 connect,nowait quiet,ms=500 bye
+}
+
+admin_queue_first() {
+	answers 'quiet (silent|disconnected|broken)
+read (0x...|disconnected|broken)' admin io use,queue=0 bye use,queue=1 quiet,ms=500 read
+}
+
+# All are served, because the sender is told to wait, or the connection ends.
+more_commands_than_places() {
+	answers 'cm accepted crqsize 8
+connect 0x000
+read (0x000 times 128|disconnected|broken)' admin cm,qid=1,hsqsize=7,hrqsize=8 connect,qid=1,sqsize=7 \
+		read,count=128
+	answers 'cm accepted crqsize 2
+connect 0x000
+write (0x000 times 64|disconnected|broken)' admin cm,qid=1,hsqsize=1,hrqsize=2 \
+		connect,qid=1,sqsize=1 write,count=64
+	answers 'get (0x000 times 200|disconnected|broken)' admin get,count=200
+}
+
+more_large_commands_than_places() {
+	answers 'cm accepted crqsize 4
+connect 0x000
+read (0x000 times 32|disconnected|broken)' admin cm,qid=1,hsqsize=3,hrqsize=4 connect,qid=1,sqsize=3 \
+		"read,$LARGE,count=32"
+	answers 'cm accepted crqsize 4
+connect 0x000
+write (0x000 times 32|disconnected|broken)' admin cm,qid=1,hsqsize=3,hrqsize=4 \
+		connect,qid=1,sqsize=3 "write,$LARGE,count=32"
+}
+
+many_idle_connections() {
+	leaves cm cm cm cm cm cm cm cm cm,qid=1 cm,qid=2 cm,no-rtu cm,no-rtu vanish
+}
+
+# Hosts that come and go without a pause.
+again_and_again() {
+	local _
+	for _ in {1..10}; do
+		leaves cm vanish
+		leaves admin io "write,$LARGE,count=4,nowait" vanish
+	done
+}
+
+main_with_known hostile_setup \
+	after_accept \
+	after_connect \
+	during_connect \
+	with_commands_in_flight \
+	during_transfers \
+	without_ready_to_use \
+	commands_instead_of_ready_to_use \
+	unknown_queue_pair \
+	admin_queue_first \
+	more_commands_than_places \
+	more_large_commands_than_places \
+	many_idle_connections \
+	again_and_again
