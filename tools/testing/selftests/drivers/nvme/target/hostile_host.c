@@ -30,7 +30,8 @@ static void usage(void)
 {
 	fprintf(stderr, "usage: hostile_host ADDRESS PORT NQN STEP[,FIELD=VALUE...]...\n"
 		"       hostile_host ADDRESS PORT NQN random SEED COUNT\n"
-		"steps: admin io,qid= cm use,queue= wait,count= quiet,ms= bye break vanish stop\n"
+		"steps: admin io,qid= cm use,queue= wait,count= quiet,ms= fill changed bye "
+		"break vanish stop\n"
 		"fields of cm: qid recfmt hrqsize hsqsize cntlid length responder no-rtu dest\n");
 	command_usage(stderr);
 	exit(2);
@@ -256,6 +257,19 @@ static void step_wait(char *fields)
 	await("wait", field ? number(value) : 1, false);
 }
 
+/* What the data memory is filled with. */
+#define PATTERN		0xa5
+
+/* Prints how many bytes of the data memory have changed since `fill`. */
+static void print_changed(void)
+{
+	unsigned int changed = 0, n;
+
+	for (n = 0; n < DATA_SIZE; n++)
+		changed += queue_data()[n] != PATTERN;
+	printf("changed %u\n", changed);
+}
+
 static void step_stop(void)
 {
 	printf("stop\n");
@@ -290,6 +304,10 @@ static void step(char *text)
 		return step_wait(text);
 	if (!strcmp(name, "quiet"))
 		return step_quiet(text);
+	if (!strcmp(name, "fill"))
+		return (void)memset(queue_data(), PATTERN, DATA_SIZE);
+	if (!strcmp(name, "changed"))
+		return print_changed();
 	if (!strcmp(name, "break"))
 		return queue_break(queue);
 	if (strcmp(name, "bye"))

@@ -50,8 +50,10 @@ need_core() {
 
 # Known failures.
 
-# known CASE: print the rest of the line in the table of known failures; fail if there is none.
+# known CASE: print the rest of the line in the table of known failures; fail if there is none. With ALL in
+# the environment there are none.
 known() {
+	[ -z "${ALL:-}" ] || return 1
 	awk -v driver="$TARGET_DRIVER" -v name="$1" '
 		($1 == driver || $1 == "nvmet") && $2 == name {
 			$1 = $2 = ""; print substr($0, 3); found = 1

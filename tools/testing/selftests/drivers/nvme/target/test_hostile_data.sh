@@ -94,8 +94,20 @@ keyed_data_of_no_bytes() {
 	each_answers 0x00f admin identify,len=0
 }
 
-# The command has no data: the descriptor is ignored, or refused.
+# The command has no data: the descriptor is ignored, or refused. Nothing is written to the host.
 keyed_data_without_need() {
+	local command line='(0x000|0x00f)
+changed 0'
+	for command in flush,data=4096 flush,data=0x100000,type=0x4f zeroes,data=4096; do
+		answers "${command%%,*} $line" admin io fill "$command" changed
+	done
+	for command in get,data=4096 keep-alive,data=8 set,data=0x1000 abort,data=512; do
+		answers "${command%%,*} $line" admin fill "$command" changed
+	done
+}
+
+# The same with a wrong key: there is no transfer that could fail.
+wrong_key_without_need() {
 	each_answers '0x000|0x00f' 'admin io' flush,len=4096 flush,len=0xffffff zeroes,len=4096 \
 		flush,key=1,len=4096,type=0x4f
 	each_answers '0x000|0x00f' admin get,len=4096 keep-alive,len=8 set,len=0x1000
@@ -173,6 +185,7 @@ main_with_known hostile_setup \
 	unknown_descriptor_subtypes \
 	keyed_data_of_no_bytes \
 	keyed_data_without_need \
+	wrong_key_without_need \
 	key_without_data \
 	key_of_zero \
 	length_other_than_the_blocks \

@@ -67,11 +67,10 @@ without_ready_to_use() {
 	leaves cm,no-rtu break vanish
 }
 
-# The first message stands for RTU.
+# The first message stands for RTU, if the device reports it (IB_EVENT_COMM_EST): soft-RoCE does not.
 commands_instead_of_ready_to_use() {
 	answers 'cm accepted crqsize 32
-connect 0x000
-set 0x000' cm,no-rtu connect set bye
+quiet (0x000|silent)' cm,no-rtu connect,nowait quiet,ms=2000 bye
 	leaves cm,no-rtu connect,nowait vanish
 	leaves cm,no-rtu connect,count=8,cid=1,nowait break vanish
 }

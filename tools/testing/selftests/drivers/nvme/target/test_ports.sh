@@ -41,10 +41,11 @@ subsystem_goes_under_io() {
 	target_unexport 4420 "$NQN"
 	CTRL=$first loses
 	is_verified
-	target_offer 4420 "$NQN"
-	CTRL=$first comes_back
 	disconnect "$CTRL"
-	disconnect "$first"
+	# A host gives up at once: Connect fails, and may not be retried.
+	disconnect_if_there "$first"
+	target_offer 4420 "$NQN"
+	target_serves
 }
 
 # The address goes and returns, and with it the GID of the port's listener.

@@ -149,6 +149,16 @@ static void make_inline(struct command *command, unsigned int length)
 	command->capsule.length = SQE_SIZE + length;
 }
 
+/* Names data by key, also in a command that has none. */
+static void name_data(struct command *command, unsigned int length)
+{
+	uint8_t *sqe = command->capsule.sqe;
+
+	put(sqe + 24, (uintptr_t)queue_data(), 8);
+	put(sqe + 32, length, 3);
+	put(sqe + 35, queue_key(), 4);
+}
+
 /* Puts an NQN into the data of Connect. Without a terminator if it is too long for one. */
 static void set_nqn(unsigned int offset, const char *nqn)
 {
@@ -164,6 +174,8 @@ static bool set_other(struct command *command, const char *field, const char *va
 		put(sqe + 32, number(value), sqe[39] == SGL_INLINE ? 4 : 3);
 	else if (!strcmp(field, "inline"))
 		make_inline(command, number(value));
+	else if (!strcmp(field, "data"))
+		name_data(command, number(value));
 	else if (!strcmp(field, "capsule"))
 		command->capsule.length = number(value);
 	else if (!strcmp(field, "count"))
@@ -210,5 +222,5 @@ void command_usage(FILE *out)
 	fprintf(out, "\nfields:");
 	for (n = 0; n < ARRAY_SIZE(fields); n++)
 		fprintf(out, " %s", fields[n].name);
-	fprintf(out, "\nalso: len inline capsule count cntlid subnqn hostnqn nowait show\n");
+	fprintf(out, "\nalso: len data inline capsule count cntlid subnqn hostnqn nowait show\n");
 }

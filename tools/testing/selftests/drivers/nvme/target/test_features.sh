@@ -1,0 +1,145 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Tests what nvmet's core offers over a transport, a short case each: authentication, ANA states,
+# reservations, passthrough of a controller, asynchronous events, keep-alive.
+#
+# The tests of the hosts have more of each; they run with another target if TARGET_DRIVER is set.
+
+. "$(dirname "$0")/lib.sh"
+
+CONNECT_OPTIONS=(-c 1)
+
+setup() {
+	load_driver && modprobe rdma_ucm && network_single && hostile_host_build &&
+		backend_memory disk 64 512 && target_simple "$BACKEND" || return 1
+	OBJECTS=$(rdma_objects)
+}
+
+after_test() {
+	(rdma_back_to "$OBJECTS")
+}
+
+authentication() {
+	local host=$NVMET/hosts/$HOSTNQN key other
+	need_core "has no authentication"
+	target_host "$NQN" "$HOSTNQN"
+	[ -e "$host/dhchap_key" ] || skip "nvmet has no authentication"
+	key=$(nvme gen-dhchap-key --hmac=1 -n "$HOSTNQN")
+	other=$(nvme gen-dhchap-key --hmac=1 -n "$HOSTNQN")
+	echo "$key" >"$host/dhchap_key"
+	echo "$other" >"$host/dhchap_ctrl_key"
+	echo ffdhe2048 >"$host/dhchap_dhgroup"
+	connect "$TARGET4" -S "$key" -C "$other"
+	compare 65536
+	disconnect "$CTRL"
+}
+
+# Commands on a queue that is not authenticated fail.
+authentication_left_out() {
+	local key
+	need_core "has no authentication"
+	key=$(nvme gen-dhchap-key --hmac=1 -n "$HOSTNQN")
+	# The name of the hostile host.
+	target_host "$NQN" nqn.2014-08.org.nvmexpress:uuid:5e1f7e57-0000-4000-8000-00000000000b
+	echo "$key" >"$NVMET/hosts/nqn.2014-08.org.nvmexpress:uuid:5e1f7e57-0000-4000-8000-00000000000b/dhchap_key" ||
+		skip "nvmet has no authentication"
+	run "$HOSTILE" "$TARGET4" 4420 "$NQN" cm connect set identify auth-send,len=0
+	has "$OUTPUT" $'connect 0x000\nset 0x191\nidentify 0x(191|00c)\nauth-send '
+}
+
+ana() {
+	echo "$1" >"$NVMET/ports/4420/ana_groups/1/ana_state"
+}
+
+ana_changes_under_io() {
+	local state
+	defer ana optimized
+	connect "$TARGET4"
+	start_verify
+	for state in change inaccessible change optimized non-optimized; do
+		ana $state
+		sleep 0.5
+	done
+	is_verified
+	disconnect "$CTRL"
+}
+
+# Another host's write conflicts with a reservation.
+reservations() {
+	local path=$NVMET/subsystems/$NQN/namespaces/1
+	need_core "has no reservations"
+	[ -e "$path/resv_enable" ] || skip "nvmet has no reservations"
+	echo 0 >"$path/enable"
+	echo 1 >"$path/resv_enable"
+	echo 1 >"$path/enable"
+	defer eval "echo 0 >$path/enable; echo 0 >$path/resv_enable; echo 1 >$path/enable"
+	connect "$TARGET4"
+	DISK=$(disk "$CTRL" 1)
+	run nvme resv-register "$DISK" -n 1 --nrkey=0x5e1f --rrega=0
+	run nvme resv-acquire "$DISK" -n 1 --crkey=0x5e1f --rtype=1 --racqa=0
+	run nvme resv-report "$DISK" -n 1
+	run "$HOSTILE" "$TARGET4" 4420 "$NQN" admin io read write register
+	has "$OUTPUT" $'^read 0x000\nwrite 0x083\nregister 0x...$'
+	compare 4096 "$DISK"
+	run nvme resv-release "$DISK" -n 1 --crkey=0x5e1f --rtype=1 --rrela=0
+	run "$HOSTILE" "$TARGET4" 4420 "$NQN" admin io write
+	same "the other host's write" 'write 0x000' "$OUTPUT"
+	disconnect "$CTRL"
+}
+
+# A controller of nvme-loop is exported.
+passthrough() {
+	local loop=$NQN-loop through=$NQN-through path
+	need_core "is not tested with it"
+	modprobe -q nvme-loop || skip "no module nvme-loop"
+	backend_memory loop 32 512
+	target_subsystem "$loop" && target_namespace "$loop" 1 "$BACKEND"
+	mkdir "$NVMET/ports/4440" && defer rmdir "$NVMET/ports/4440"
+	echo loop >"$NVMET/ports/4440/addr_trtype"
+	target_export 4440 "$loop"
+	run nvme connect -t loop -n "$loop" -q "$HOSTNQN" -I "$HOSTID" -o json
+	[[ $OUTPUT =~ \"(nvme[0-9]+)\" ]] || fail "no controller in: $OUTPUT"
+	defer nvme disconnect -n "$loop"
+	target_subsystem "$through"
+	path=$NVMET/subsystems/$through/passthru
+	[ -d "$path" ] || skip "nvmet has no passthrough"
+	echo 1 >"$path/clear_ids"
+	echo "/dev/${BASH_REMATCH[1]}" >"$path/device_path"
+	echo 1 >"$path/enable"
+	defer eval "echo 0 >$path/enable"
+	target_export 4420 "$through"
+	connect_to "$through" "$TARGET4"
+	verify "$(disk "$CTRL" 1)" --rw=randwrite --bsrange=4k-128k --size=4m --iodepth=8
+	disconnect "$CTRL"
+}
+
+# A host that is silent for its keep-alive time loses its association, one with I/O does not.
+keep_alive() {
+	run "$HOSTILE" "$TARGET4" 4420 "$NQN" cm connect,kato=1000 quiet,ms=15000
+	has "$OUTPUT" 'quiet disconnected$'
+	connect "$TARGET4" -k 2
+	sleep 5
+	state_is "$CTRL" live || fail "$CTRL is in state $(ctrl_field "$CTRL" state)"
+	disconnect "$CTRL"
+}
+
+# The target reports an added namespace.
+asynchronous_events() {
+	local path=$NVMET/subsystems/$NQN/namespaces/1
+	connect "$TARGET4"
+	disk "$CTRL" 1 >"$SCRATCH/disk"
+	backend_memory more 16 512
+	target_namespace "$NQN" 2 "$BACKEND"
+	disk "$CTRL" 2 >"$SCRATCH/disk"
+	disconnect "$CTRL"
+}
+
+main_with_known setup \
+	authentication \
+	authentication_left_out \
+	ana_changes_under_io \
+	reservations \
+	passthrough \
+	keep_alive \
+	asynchronous_events

@@ -1,0 +1,65 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Tests a target with many hosts that connect, do I/O and vanish: all are served, and the memory of the
+# target is what it was before.
+
+. "$(dirname "$0")/lib.sh"
+
+# Number of hosts, and how many are there at a time.
+HOSTS=${HOSTS:-$(in_a_long_run 200 24)}
+AT_A_TIME=8
+
+setup() {
+	load_driver && modprobe rdma_ucm && network_single && hostile_host_build &&
+		backend_memory disk 64 512 && target_simple "$BACKEND" || return 1
+	OBJECTS=$(rdma_objects)
+}
+
+after_test() {
+	(rdma_back_to "$OBJECTS")
+}
+
+# one_host NUMBER: connect with two I/O queues, write and read, and vanish in one of several ways.
+one_host() {
+	local endings=(bye vanish 'break vanish' 'write,len=0x100000,nlb=2047,count=4,nowait vanish') ending
+	ending=${endings[$1 % ${#endings[@]}]}
+	# shellcheck disable=SC2086 # a list of steps
+	timeout "$COMMAND_SECONDS" "$HOSTILE" "$TARGET4" 4420 "$NQN" admin io,qid=1 io,qid=2 \
+		"write,slba=$(($1 * 64))" "read,count=8" use,queue=1 write,inline=4096 read $ending \
+		>"$SCRATCH/host$1" 2>&1
+}
+
+# hosts NUMBER: run this many hosts. Each must have been served.
+hosts() {
+	local n served=$'write 0x000\nread 0x000 times 8\nwrite 0x000\nread 0x000'
+	for ((n = 0; n < $1; n++)); do
+		one_host $n &
+		defer end_process $!
+		[ $((n % AT_A_TIME)) != $((AT_A_TIME - 1)) ] || wait
+	done
+	wait
+	for ((n = 0; n < $1; n++)); do
+		[ "$(<"$SCRATCH/host$n")" = "$served" ] || fail "host $n: $(<"$SCRATCH/host$n")"
+	done
+}
+
+connect_and_vanish() {
+	hosts "$HOSTS"
+	target_serves
+}
+
+beside_a_good_host() {
+	connect "$TARGET4"
+	start_verify
+	hosts $((AT_A_TIME * 2))
+	is_verified
+	same state live "$(ctrl_field "$CTRL" state)"
+	disconnect "$CTRL"
+}
+
+memory_returns() {
+	slab_steady_while 200 hosts $AT_A_TIME
+}
+
+main_with_known setup connect_and_vanish beside_a_good_host memory_returns

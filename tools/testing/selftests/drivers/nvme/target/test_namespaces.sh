@@ -1,0 +1,105 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Tests namespaces of a target that come, go and change under I/O.
+
+. "$(dirname "$0")/lib.sh"
+
+CONNECT_OPTIONS=(-c 1)
+
+setup() {
+	load_driver && network_single && backend_memory disk 64 512 && target_simple "$BACKEND" &&
+		backend_memory second 32 512 || return 1
+	OBJECTS=$(rdma_objects)
+}
+
+after_test() {
+	(rdma_back_to "$OBJECTS")
+}
+
+enabled() {
+	echo "$1" >"$NVMET/subsystems/$NQN/namespaces/${2:-1}/enable"
+}
+
+# Another namespace is added and removed while I/O goes on.
+another_comes_and_goes_under_io() {
+	local _
+	connect "$TARGET4"
+	start_verify
+	target_namespace "$NQN" 2 /dev/rnvmf_second
+	for _ in 1 2 3; do
+		verify "$(disk "$CTRL" 2)" --rw=randwrite --bs=16k --size=1m --iodepth=4
+		enabled 0 2
+		wait_until "$SOON" has_no_disk 2 || fail "the disk of namespace 2 remains"
+		enabled 1 2
+	done
+	is_verified
+	disconnect "$CTRL"
+}
+
+# has_no_disk NSID: whether CTRL has no disk of this namespace.
+has_no_disk() {
+	local disk
+	if host_is_rnvmf; then
+		[ ! -e "/dev/${CTRL}n$1" ]
+	else
+		! has_disk "$CTRL" "$1"
+	fi
+}
+
+goes_under_io() {
+	connect "$TARGET4"
+	start_io
+	enabled 0
+	defer enabled 1
+	wait_until "$SOON" process_ended "$IO" || fail "fio did not exit"
+	has "$(<"$SCRATCH/fio")" "$REMOVED"
+	enabled 1
+	compare 65536
+	disconnect "$CTRL"
+}
+
+write_protection() {
+	need_core "has no command for it"
+	connect "$TARGET4"
+	DISK=$(disk "$CTRL" 1)
+	run nvme set-feature "$DISK" -n 1 -f 0x84 -V 1
+	defer nvme set-feature "$DISK" -n 1 -f 0x84 -V 0
+	expect 1 dd if=/dev/zero of="$DISK" bs=4k count=1 oflag=direct
+	run dd if="$DISK" of=/dev/null bs=4k count=1 iflag=direct
+	run nvme set-feature "$DISK" -n 1 -f 0x84 -V 0
+	compare 4096 "$DISK"
+	disconnect "$CTRL"
+}
+
+# Commands other than reads and writes: flush, discard, write zeroes.
+other_commands() {
+	local disk
+	connect "$TARGET4"
+	disk=$(disk "$CTRL" 1)
+	run dd if=/dev/urandom of="$disk" bs=64k count=4 oflag=direct conv=fsync
+	run blkdiscard -z -o 0 -l 65536 "$disk"
+	run cmp -n 65536 "$disk" /dev/zero
+	run blkdiscard -o 65536 -l 65536 "$disk"
+	disconnect "$CTRL"
+}
+
+# A file as backend.
+file_backend() {
+	local file
+	backend_file disk.img 32
+	file=$BACKEND
+	target_subsystem "$NQN-file"
+	target_namespace "$NQN-file" 1 "$file"
+	target_export 4420 "$NQN-file"
+	connect_to "$NQN-file" "$TARGET4"
+	verify "$(disk "$CTRL" 1)" --rw=randwrite --bsrange=4k-256k --size=8m --iodepth=8
+	disconnect "$CTRL"
+}
+
+main_with_known setup \
+	another_comes_and_goes_under_io \
+	goes_under_io \
+	write_protection \
+	other_commands \
+	file_backend

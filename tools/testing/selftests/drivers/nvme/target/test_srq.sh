@@ -1,0 +1,104 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Tests a target with shared receive queues: parameters, load beyond their size, and connections that end
+# with commands in flight, which must not lose receives.
+
+. "$(dirname "$0")/lib.sh"
+
+CONNECT_OPTIONS=(-c 1)
+
+setup() {
+	load_driver && modprobe rdma_ucm && network_single && hostile_host_build &&
+		backend_memory disk 64 512
+}
+
+# start [PARAMETER...]: load the target with these parameters, and create its port.
+start() {
+	modprobe -r "$TARGET_DRIVER"
+	TARGET_PARAMETERS=("$@")
+	target_simple "$BACKEND"
+	OBJECTS=$(rdma_objects)
+}
+
+# shared_queues: print the number of shared receive queues.
+shared_queues() {
+	rdma resource show srq | grep -c "\[$TARGET_MODULE\]" || true
+}
+
+# works: many queues of full depth.
+works() {
+	verify "$(disk "$CTRL" 1)" --rw=randwrite --bs=4k --size=4m --iodepth=128 --numjobs=2 \
+		--offset_increment=4m
+	verify "$(disk "$CTRL" 1)" --rw=randrw --bsrange=512-256k --size=8m --iodepth=32
+}
+
+leave() {
+	disconnect "$CTRL"
+	rdma_back_to "$OBJECTS"
+}
+
+without() {
+	start use_srq=0
+	connect "$TARGET4"
+	same "number of shared receive queues" 0 "$(shared_queues)"
+	works
+	leave
+}
+
+with() {
+	start use_srq=1
+	connect "$TARGET4"
+	[ "$(shared_queues)" -ge 1 ] || fail "no shared receive queue: $(rdma resource show srq)"
+	works
+	leave
+}
+
+# 256 receives for several hosts with 128 entries each.
+far_smaller_than_the_load() {
+	local hosts=() each
+	start use_srq=1 srq_size=256
+	connect "$TARGET4"
+	for each in 1 2 3 4; do
+		"$HOSTILE" "$TARGET4" 4420 "$NQN" admin cm,qid=1,hsqsize=127,hrqsize=128 \
+			connect,qid=1,sqsize=127 read,count=127 read,count=127 read,count=127 \
+			>"$SCRATCH/host$each" 2>&1 &
+		hosts+=($!)
+		defer end_process $!
+	done
+	works
+	for each in "${hosts[@]}"; do
+		wait "$each"
+	done
+	for each in 1 2 3 4; do
+		has "$(<"$SCRATCH/host$each")" $'(read 0x000 times 127\n){2}read 0x000 times 127$'
+	done
+	leave
+}
+
+# A good host keeps the queues while others end with commands in flight.
+aborted_connections_lose_no_receives() {
+	local n
+	start use_srq=1 srq_size=256
+	connect "$TARGET4"
+	for ((n = 0; n < 24; n++)); do
+		run "$HOSTILE" "$TARGET4" 4420 "$NQN" admin io,qid=1 \
+			write,len=0x100000,nlb=2047,count=16,nowait read,count=16,nowait break vanish
+		run "$HOSTILE" "$TARGET4" 4420 "$NQN" admin io,qid=1 write,key=1,count=16,nowait \
+			quiet,ms=300 vanish
+	done
+	COMMAND_SECONDS=60 works
+	leave
+}
+
+too_small() {
+	modprobe -r "$TARGET_DRIVER"
+	expect 1 modprobe "$TARGET_DRIVER" use_srq=1 srq_size=255
+}
+
+main_with_known setup \
+	without \
+	with \
+	far_smaller_than_the_load \
+	aborted_connections_lose_no_receives \
+	too_small
