@@ -41,6 +41,7 @@ target_is_c() {
 }
 
 # The name of the target's module in /sys/module, and in `rdma resource`.
+# shellcheck disable=SC2034 # read by the tests
 TARGET_MODULE=${TARGET_DRIVER//-/_}
 
 # need_core: skip the test if the host cannot do what only nvme-core can.
@@ -100,9 +101,9 @@ compare() {
 	cmp "$SCRATCH/wrote" "$SCRATCH/read" || fail "read data differs from written data"
 }
 
-# target_serves [ADDRESS]: connect a host, do I/O and disconnect.
+# Connect a host, do I/O and disconnect.
 target_serves() {
-	connect "${1:-$TARGET4}"
+	connect "$TARGET4"
 	compare 4096
 	compare 65536
 	disconnect "$CTRL"
@@ -176,7 +177,11 @@ serves_after_all() {
 
 # check_after_each: let `after_test` make these checks.
 check_after_each() {
+	# shellcheck disable=SC2317 # called by the harness
 	after_test() {
-		(set -e; serves_after_all)
+		(
+			set -e
+			serves_after_all
+		)
 	}
 }

@@ -10,7 +10,6 @@ CONNECT_OPTIONS=(-c 1)
 
 setup() {
 	load_driver && network_single && backend_memory disk 64 512 && target_simple "$BACKEND" || return 1
-	DISK_BACKEND=$BACKEND
 	OBJECTS=$(rdma_objects)
 }
 
@@ -18,7 +17,7 @@ after_test() {
 	(rdma_back_to "$OBJECTS")
 }
 
-# verifies: write, read and compare requests of 512 bytes to 1 MiB.
+# Write, read and compare requests of 512 bytes to 1 MiB.
 verifies() {
 	local disk size
 	disk=$(disk "$CTRL" 1)
@@ -28,7 +27,6 @@ verifies() {
 	verify "$disk" --rw=randrw --bsrange=512-256k --size=8m --iodepth=16
 }
 
-# Without bio merging, so that the target sees the sizes.
 verifies_with() {
 	connect "$@"
 	verifies
@@ -96,7 +94,6 @@ too_much_inline_data() {
 	inline_data 65536 16384
 }
 
-# queues_of NUMBER: connect with this number of I/O queues at most.
 numbers_of_queues() {
 	local queues
 	for queues in 1 2; do
@@ -140,7 +137,9 @@ limits_told() {
 	has "$OUTPUT" '"mdts":8,'
 	has "$OUTPUT" '"msdbd":1,'
 	has "$OUTPUT" '"icdoff":0,'
-	[[ $OUTPUT =~ \"sgls\":([0-9]+) ]] && (((BASH_REMATCH[1] & 4) != 0)) || fail "no keyed SGLs: $OUTPUT"
+	has "$OUTPUT" '"sgls":[0-9]+'
+	[ $(($(sed 's/.*"sgls":\([0-9]*\).*/\1/' <<<"${OUTPUT//$'\n'/}") & 4)) != 0 ] ||
+		fail "no keyed SGLs: $OUTPUT"
 	disconnect "$CTRL"
 }
 

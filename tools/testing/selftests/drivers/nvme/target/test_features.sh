@@ -10,6 +10,9 @@
 
 CONNECT_OPTIONS=(-c 1)
 
+# The name of hostile_host.
+HOSTILE_HOSTNQN=nqn.2014-08.org.nvmexpress:uuid:5e1f7e57-0000-4000-8000-00000000000b
+
 setup() {
 	load_driver && modprobe rdma_ucm && network_single && hostile_host_build &&
 		backend_memory disk 64 512 && target_simple "$BACKEND" || return 1
@@ -20,11 +23,17 @@ after_test() {
 	(rdma_back_to "$OBJECTS")
 }
 
+# only HOSTNQN: allow only this host until the test ends.
+only() {
+	defer eval "echo 1 >$NVMET/subsystems/$NQN/attr_allow_any_host"
+	target_host "$NQN" "$1"
+	[ -e "$NVMET/hosts/$1/dhchap_key" ] || skip "nvmet has no authentication"
+}
+
 authentication() {
 	local host=$NVMET/hosts/$HOSTNQN key other
 	need_core "has no authentication"
-	target_host "$NQN" "$HOSTNQN"
-	[ -e "$host/dhchap_key" ] || skip "nvmet has no authentication"
+	only "$HOSTNQN"
 	key=$(nvme gen-dhchap-key --hmac=1 -n "$HOSTNQN")
 	other=$(nvme gen-dhchap-key --hmac=1 -n "$HOSTNQN")
 	echo "$key" >"$host/dhchap_key"
@@ -40,10 +49,8 @@ authentication_left_out() {
 	local key
 	need_core "has no authentication"
 	key=$(nvme gen-dhchap-key --hmac=1 -n "$HOSTNQN")
-	# The name of the hostile host.
-	target_host "$NQN" nqn.2014-08.org.nvmexpress:uuid:5e1f7e57-0000-4000-8000-00000000000b
-	echo "$key" >"$NVMET/hosts/nqn.2014-08.org.nvmexpress:uuid:5e1f7e57-0000-4000-8000-00000000000b/dhchap_key" ||
-		skip "nvmet has no authentication"
+	only "$HOSTILE_HOSTNQN"
+	echo "$key" >"$NVMET/hosts/$HOSTILE_HOSTNQN/dhchap_key"
 	run "$HOSTILE" "$TARGET4" 4420 "$NQN" cm connect set identify auth-send,len=0
 	has "$OUTPUT" $'connect 0x000\nset 0x191\nidentify 0x(191|00c)\nauth-send '
 }
@@ -100,7 +107,7 @@ passthrough() {
 	target_export 4440 "$loop"
 	run nvme connect -t loop -n "$loop" -q "$HOSTNQN" -I "$HOSTID" -o json
 	[[ $OUTPUT =~ \"(nvme[0-9]+)\" ]] || fail "no controller in: $OUTPUT"
-	defer nvme disconnect -n "$loop"
+	defer eval "nvme disconnect -n $loop >$SCRATCH/disconnect"
 	target_subsystem "$through"
 	path=$NVMET/subsystems/$through/passthru
 	[ -d "$path" ] || skip "nvmet has no passthrough"

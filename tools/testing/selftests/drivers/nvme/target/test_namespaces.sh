@@ -39,11 +39,10 @@ another_comes_and_goes_under_io() {
 
 # has_no_disk NSID: whether CTRL has no disk of this namespace.
 has_no_disk() {
-	local disk
 	if host_is_rnvmf; then
 		[ ! -e "/dev/${CTRL}n$1" ]
-	else
-		! has_disk "$CTRL" "$1"
+	elif has_disk "$CTRL" "$1"; then
+		return 1
 	fi
 }
 
@@ -64,7 +63,6 @@ write_protection() {
 	connect "$TARGET4"
 	DISK=$(disk "$CTRL" 1)
 	run nvme set-feature "$DISK" -n 1 -f 0x84 -V 1
-	defer nvme set-feature "$DISK" -n 1 -f 0x84 -V 0
 	expect 1 dd if=/dev/zero of="$DISK" bs=4k count=1 oflag=direct
 	run dd if="$DISK" of=/dev/null bs=4k count=1 iflag=direct
 	run nvme set-feature "$DISK" -n 1 -f 0x84 -V 0

@@ -76,18 +76,32 @@ far_smaller_than_the_load() {
 	leave
 }
 
-# A good host keeps the queues while others end with commands in flight.
+# A good host keeps the queues while others end with commands in flight: more commands than there are
+# receives. The target's reads of their data fail. Without receives the next host's Connect gets no answer.
 aborted_connections_lose_no_receives() {
 	local n
 	start use_srq=1 srq_size=256
 	connect "$TARGET4"
-	for ((n = 0; n < 24; n++)); do
-		run "$HOSTILE" "$TARGET4" 4420 "$NQN" admin io,qid=1 \
-			write,len=0x100000,nlb=2047,count=16,nowait read,count=16,nowait break vanish
-		run "$HOSTILE" "$TARGET4" 4420 "$NQN" admin io,qid=1 write,key=1,count=16,nowait \
-			quiet,ms=300 vanish
+	for ((n = 0; n < 16; n++)); do
+		run "$HOSTILE" "$TARGET4" 4420 "$NQN" admin cm,qid=1,hsqsize=127,hrqsize=128 \
+			connect,qid=1,sqsize=127 write,key=1,count=127,nowait quiet,ms=300 vanish
+		has "$OUTPUT" $'^cm accepted crqsize 128\nconnect 0x000\n'
 	done
-	COMMAND_SECONDS=60 works
+	works
+	leave
+}
+
+# The same with commands that the target has not begun when the connection ends.
+broken_connections_lose_no_receives() {
+	local n
+	start use_srq=1 srq_size=256
+	connect "$TARGET4"
+	for ((n = 0; n < 16; n++)); do
+		run "$HOSTILE" "$TARGET4" 4420 "$NQN" admin cm,qid=1,hsqsize=127,hrqsize=128 \
+			connect,qid=1,sqsize=127 write,len=0x100000,nlb=2047,count=100,nowait break vanish
+		has "$OUTPUT" $'^cm accepted crqsize 128\nconnect 0x000$'
+	done
+	works
 	leave
 }
 
@@ -101,4 +115,5 @@ main_with_known setup \
 	with \
 	far_smaller_than_the_load \
 	aborted_connections_lose_no_receives \
+	broken_connections_lose_no_receives \
 	too_small

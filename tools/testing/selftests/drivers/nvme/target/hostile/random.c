@@ -15,15 +15,16 @@
 /* Commands that are sent before their responses are awaited. */
 #define MOST_AT_ONCE		8
 /* Longest time until a response, in milliseconds. An event request has none. */
-#define PATIENCE_MS		500
+#define PATIENCE_MS		300
 /* Correct connects that may fail in a row: the target frees the controllers of earlier ones late. */
 #define MOST_REFUSALS		100
 
-enum outcome { ACCEPT, REJECT, NO_CONNECT, SUCCESS, STATUS, DISCONNECT, BREAK, NOTHING, OUTCOMES };
+enum outcome { ACCEPT, REJECT, NO_CONNECT, SUCCESS, STATUS, DISCONNECT, BREAK, NOTHING, LOST, OUTCOMES };
 
 static const char *const names[OUTCOMES] = {
 	"connections accepted", "connections rejected", "connections failed", "commands succeeded",
 	"commands with an error status", "disconnected", "broken", "not answered",
+	"commands lost with their connection",
 };
 
 static const char *const commands[] = {
@@ -103,16 +104,13 @@ static void break_connection(void)
 
 static void break_command(struct queue *queue, struct command *command)
 {
-	unsigned int way = below(4);
+	unsigned int way = below(8);
 	char value[32];
 
 	if (gentle && queue == admin && way == 2)
-		way = 0;
+		way = 1;
 	switch (way) {
-	case 0:
-		command->capsule.sqe[below(SQE_SIZE)] = random_next(&state);
-		break;
-	case 1:
+	case 0: case 1: case 3:
 		snprintf(value, sizeof(value), "%llu",
 			 (unsigned long long)random_of_any_length(&state));
 		command_set(command, fields[below(ARRAY_SIZE(fields))], value);
@@ -121,8 +119,11 @@ static void break_command(struct queue *queue, struct command *command)
 		snprintf(value, sizeof(value), "%u", below(6000));
 		command_set(command, "inline", value);
 		break;
-	case 3:
+	case 4:
 		command->capsule.length = below(3) ? SQE_SIZE + below(6000) : below(SQE_SIZE);
+		break;
+	default:
+		command->capsule.sqe[below(SQE_SIZE)] = random_next(&state);
 		break;
 	}
 }
@@ -134,7 +135,7 @@ static void send_broken(struct queue *queue)
 
 	command_make(commands[below(ARRAY_SIZE(commands))], &command);
 	put(command.capsule.sqe + 2, below(0x10000), 2);
-	for (changes = 1 + below(3); changes; changes--)
+	for (changes = 1 + below(2); changes; changes--)
 		break_command(queue, &command);
 	queue_send(queue, &command.capsule);
 }
@@ -163,7 +164,7 @@ static bool count_event(enum event event, const struct response *response)
 static unsigned int break_commands(void)
 {
 	struct response response;
-	unsigned int number = 1 + below(MOST_AT_ONCE), n;
+	unsigned int number = below(4) ? 1 : 1 + below(MOST_AT_ONCE), n;
 	bool usable = true, ends;
 	struct queue *queue;
 
@@ -174,6 +175,7 @@ static unsigned int break_commands(void)
 		send_broken(queue);
 	for (n = 0; n < number && usable && !ends; n++)
 		usable = count_event(queue_wait(queue, PATIENCE_MS, &response), &response);
+	counts[LOST] += number - n;
 	if (!usable || ends)
 		end_session();
 	return number;
