@@ -4,7 +4,8 @@
 # Entry point of the tests of nvmet's RDMA transport.
 #
 # TARGET_DRIVER is the module that is tested: nvmet_rdma_rust, or nvmet-rdma. HOST_DRIVER is the host:
-# nvme-rdma, nvme_rdma_rust or rnvmf. Network, target, hosts and I/O are those of the tests of the hosts.
+# nvme-rdma, nvme_rdma_rust or rnvmf. PARAMETERS are those of the target's module, such as "use_srq=1".
+# Network, target, hosts and I/O are those of the tests of the hosts.
 
 TARGET_HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
@@ -25,6 +26,9 @@ rnvmf)
 	;;
 *) . "$TARGET_HERE/../rdma_rust/lib.sh" ;;
 esac
+
+# shellcheck disable=SC2034 # read by target_load
+read -ra TARGET_PARAMETERS <<<"${PARAMETERS:-}"
 
 requirements() {
 	need_root && need_modules nvme-core "$HOST_DRIVER" rdma_rxe "$TARGET_DRIVER" dummy veth null_blk &&

@@ -137,9 +137,8 @@ limits_told() {
 	has "$OUTPUT" '"mdts":8,'
 	has "$OUTPUT" '"msdbd":1,'
 	has "$OUTPUT" '"icdoff":0,'
-	has "$OUTPUT" '"sgls":[0-9]+'
-	[ $(($(sed 's/.*"sgls":\([0-9]*\).*/\1/' <<<"${OUTPUT//$'\n'/}") & 4)) != 0 ] ||
-		fail "no keyed SGLs: $OUTPUT"
+	[[ $OUTPUT =~ \"sgls\":([0-9]+) ]] || fail "no SGLS in: $OUTPUT"
+	[ $((BASH_REMATCH[1] & 4)) != 0 ] || fail "no keyed SGLs: SGLS is ${BASH_REMATCH[1]}"
 	disconnect "$CTRL"
 }
 

@@ -68,6 +68,11 @@ inline_data_on_the_admin_queue() {
 		set-features,inline=512,cdw10=0x81,capsule=64 auth-send,inline=64,capsule=64
 }
 
+# Nor has a connection for an admin queue that becomes an I/O queue.
+inline_data_on_an_admin_connection() {
+	each_answers '0x...|disconnected' 'admin cm,qid=0 connect,qid=1' write,inline=4096,capsule=64
+}
+
 # All types but 0 (data block) and 4 (keyed data block).
 unknown_descriptor_types() {
 	local type commands=()
@@ -181,6 +186,7 @@ main_with_known hostile_setup \
 	inline_data_for_the_host \
 	inline_data_of_no_bytes \
 	inline_data_on_the_admin_queue \
+	inline_data_on_an_admin_connection \
 	unknown_descriptor_types \
 	unknown_descriptor_subtypes \
 	keyed_data_of_no_bytes \

@@ -11,13 +11,12 @@ HOSTS=${HOSTS:-$(in_a_long_run 200 24)}
 AT_A_TIME=8
 
 setup() {
-	load_driver && modprobe rdma_ucm && network_single && hostile_host_build &&
-		backend_memory disk 64 512 && target_simple "$BACKEND" || return 1
-	OBJECTS=$(rdma_objects)
+	load_driver && modprobe rdma_ucm && hostile_host_build
 }
 
-after_test() {
-	(rdma_back_to "$OBJECTS")
+start_single() {
+	network_single && backend_memory disk 64 512 && target_simple "$BACKEND" || return 1
+	OBJECTS=$(rdma_objects)
 }
 
 # one_host NUMBER: connect with two I/O queues, write and read, and vanish in one of several ways.
@@ -45,21 +44,46 @@ hosts() {
 }
 
 connect_and_vanish() {
+	start_single
 	hosts "$HOSTS"
 	target_serves
+	rdma_back_to "$OBJECTS"
 }
 
-beside_a_good_host() {
+# Packets are delayed and lost.
+connect_and_vanish_over_a_lossy_link() {
+	need_core "has a network namespace of its own, in which hostile_host does not run"
+	modprobe -q sch_netem || skip "no module sch_netem"
+	start_pair
+	OBJECTS=$(rdma_objects)
+	run tc qdisc add dev rnvmf0 root netem delay 2ms 1ms loss 0.5% seed 3
+	run tc qdisc add dev rnvmf1 root netem delay 2ms 1ms loss 0.5% seed 4
+	hosts "$HOSTS"
+	run tc qdisc del dev rnvmf0 root
+	run tc qdisc del dev rnvmf1 root
+	target_serves
+	rdma_back_to "$OBJECTS"
+}
+
+with_verified_io() {
+	start_single
 	connect "$TARGET4"
 	start_verify
 	hosts $((AT_A_TIME * 2))
 	is_verified
 	same state live "$(ctrl_field "$CTRL" state)"
 	disconnect "$CTRL"
+	rdma_back_to "$OBJECTS"
 }
 
 memory_returns() {
+	start_single
 	slab_steady_while 200 hosts $AT_A_TIME
+	rdma_back_to "$OBJECTS"
 }
 
-main_with_known setup connect_and_vanish beside_a_good_host memory_returns
+main_with_known setup \
+	connect_and_vanish \
+	connect_and_vanish_over_a_lossy_link \
+	with_verified_io \
+	memory_returns
