@@ -25,7 +25,7 @@ kernel-option := $(if $(KERNEL),--kernel $(KERNEL))
 long-option := $(if $(LONG),--long)
 
 # The selftests that repeat something.
-long-tests := test_reset.sh test_recovery.sh test_hostile_random.sh test_loss.sh
+long-tests := test_reset.sh test_recovery.sh test_hostile_random.sh test_many_hosts.sh test_loss.sh
 
 .PHONY: help modules program build run shell test test-change test-long test-debug bench check install install-dkms uninstall clean
 .DEFAULT_GOAL := help

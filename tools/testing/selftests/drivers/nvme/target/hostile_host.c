@@ -25,6 +25,8 @@ static unsigned int nr_queues;
 /* The queue that commands are sent on. */
 static struct queue *queue;
 static uint16_t next_cid = 1;
+/* Number of commands in flight with each identifier. */
+static unsigned int in_flight[0x10000];
 
 static void usage(void)
 {
@@ -165,6 +167,9 @@ static void await(const char *name, unsigned int count, bool show)
 		event = queue_wait(queue, patience, &response);
 		if (event != RESPONSE)
 			break;
+		if (!in_flight[response.cid])
+			errx(4, "the target violates the protocol: a response to no command");
+		in_flight[response.cid]--;
 		if (same && response.status != status) {
 			printf("%s 0x%03x times %u\n", name, status, same);
 			same = 0;
@@ -191,6 +196,7 @@ static void send_command(struct command *command)
 	for (n = 0; n < command->count; n++) {
 		if (!command->same_cid)
 			put(command->capsule.sqe + 2, next_cid++, 2);
+		in_flight[get(command->capsule.sqe + 2, 2)]++;
 		/* A queue pair in the error state shows in the wait. */
 		if (!queue_send(queue, &command->capsule))
 			break;

@@ -137,7 +137,7 @@ hostile_host_build() {
 
 # hostile STEP...: run the hostile host. OUTPUT is what it printed.
 hostile() {
-	run "$HOSTILE" "$TARGET4" 4420 "$HOSTILE_NQN" "$@"
+	PATIENCE=$((10000 * SLOWDOWN)) run "$HOSTILE" "$TARGET4" 4420 "$HOSTILE_NQN" "$@"
 }
 
 # answers LINES STEP...: run the hostile host, which must print these lines. A line is an extended

@@ -76,6 +76,27 @@ with_verified_io() {
 	rdma_back_to "$OBJECTS"
 }
 
+# No message tells the target that the hosts are gone: their keep-alive times end.
+fall_silent() {
+	local n silent=()
+	need_core "has a network namespace of its own, in which hostile_host does not run"
+	start_pair
+	OBJECTS=$(rdma_objects)
+	for n in 1 2 3 4; do
+		"$HOSTILE" "$TARGET4" 4420 "$NQN" cm connect,kato=2000 set io,qid=1 \
+			write,len=0x100000,nlb=2047,count=4,nowait stop <&"$PAUSE_FD" >"$SCRATCH/silent$n" 2>&1 &
+		silent+=($!)
+		defer end_process $!
+		wait_until 20 grep -qx stop "$SCRATCH/silent$n" || fail "$(<"$SCRATCH/silent$n")"
+	done
+	silence
+	kill -KILL "${silent[@]}"
+	wait_until 40 rdma_objects_are "$OBJECTS" || fail "objects remain: $(rdma_objects)"
+	silence_ends
+	target_serves
+	rdma_back_to "$OBJECTS"
+}
+
 memory_returns() {
 	start_single
 	slab_steady_while 200 hosts $AT_A_TIME
@@ -86,4 +107,5 @@ main_with_known setup \
 	connect_and_vanish \
 	connect_and_vanish_over_a_lossy_link \
 	with_verified_io \
+	fall_silent \
 	memory_returns

@@ -17,6 +17,8 @@
 
 /* Bytes of a receive: more than a response has. */
 #define RECEIVE_SIZE	64
+/* Longest time from a failed work request to the disconnect, in parts of the time limit. */
+#define AFTER_FAILURE	3
 
 struct queue {
 	struct rdma_cm_id *id;
@@ -359,6 +361,7 @@ static void sleep_until(struct queue *queue, uint64_t end)
 enum event queue_wait(struct queue *queue, unsigned int milliseconds, struct response *response)
 {
 	uint64_t end = now() + milliseconds;
+	bool was_broken = false;
 
 	for (;;) {
 		bool gone = queue->gone;
@@ -372,6 +375,9 @@ enum event queue_wait(struct queue *queue, unsigned int milliseconds, struct res
 		}
 		if (gone)
 			return GONE;
+		if (queue->broken && !was_broken)
+			end = now() + milliseconds / AFTER_FAILURE;
+		was_broken = queue->broken;
 		if (now() >= end)
 			return queue->broken ? BROKEN : SILENCE;
 		sleep_until(queue, end);
