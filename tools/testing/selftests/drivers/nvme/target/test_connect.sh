@@ -21,10 +21,10 @@ after_test() {
 verifies() {
 	local disk size
 	disk=$(disk "$CTRL" 1)
-	for size in 512 4k 8k 64k 256k 1m; do
-		verify "$disk" --rw=randwrite --bs=$size --size=2m --iodepth=8
+	for size in 512 4k 16k 1m; do
+		verify "$disk" --rw=randwrite --bs=$size --size=1m --iodepth=8
 	done
-	verify "$disk" --rw=randrw --bsrange=512-256k --size=8m --iodepth=16
+	verify "$disk" --rw=randrw --bsrange=512-256k --size=4m --iodepth=16
 }
 
 verifies_with() {
