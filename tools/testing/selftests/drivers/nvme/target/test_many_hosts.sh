@@ -19,25 +19,40 @@ start_single() {
 	OBJECTS=$(rdma_objects)
 }
 
+# A write of 1 MiB in which a host leaves. All writes of the hosts are beyond the blocks of `start_verify`.
+LARGE=write,len=0x100000,nlb=2047,slba=65536,count=4,nowait
+
 # one_host NUMBER: connect with two I/O queues, write and read, and vanish in one of several ways.
 one_host() {
-	local endings=(bye vanish 'break vanish' 'write,len=0x100000,nlb=2047,count=4,nowait vanish') ending
+	local endings=(bye vanish 'break vanish' "$LARGE vanish") ending
 	ending=${endings[$1 % ${#endings[@]}]}
 	# shellcheck disable=SC2086 # a list of steps
 	timeout "$COMMAND_SECONDS" "$HOSTILE" "$TARGET4" 4420 "$NQN" admin io,qid=1 io,qid=2 \
-		"write,slba=$(($1 * 64))" "read,count=8" use,queue=1 write,inline=4096 read $ending \
+		"write,slba=$((32768 + $1 * 64))" read,count=8 use,queue=1 write,inline=4096,slba=32000 read \
+		$ending \
 		>"$SCRATCH/host$1" 2>&1
+}
+
+# Wait for the hosts in `running`. What they printed tells whether they were served.
+wait_for_hosts() {
+	local each
+	for each in "${running[@]}"; do
+		wait "$each" || true
+	done
+	running=()
 }
 
 # hosts NUMBER: run this many hosts. Each must have been served.
 hosts() {
-	local n served=$'write 0x000\nread 0x000 times 8\nwrite 0x000\nread 0x000'
+	local n running=() served=$'write 0x000\nread 0x000 times 8\nwrite 0x000\nread 0x000'
 	for ((n = 0; n < $1; n++)); do
 		one_host $n &
+		running+=($!)
 		defer end_process $!
-		[ $((n % AT_A_TIME)) != $((AT_A_TIME - 1)) ] || wait
+		[ ${#running[@]} = $AT_A_TIME ] || continue
+		wait_for_hosts
 	done
-	wait
+	wait_for_hosts
 	for ((n = 0; n < $1; n++)); do
 		[ "$(<"$SCRATCH/host$n")" = "$served" ] || fail "host $n: $(<"$SCRATCH/host$n")"
 	done
@@ -84,7 +99,7 @@ fall_silent() {
 	OBJECTS=$(rdma_objects)
 	for n in 1 2 3 4; do
 		"$HOSTILE" "$TARGET4" 4420 "$NQN" cm connect,kato=2000 set io,qid=1 \
-			write,len=0x100000,nlb=2047,count=4,nowait stop <&"$PAUSE_FD" >"$SCRATCH/silent$n" 2>&1 &
+			"$LARGE" stop <&"$PAUSE_FD" >"$SCRATCH/silent$n" 2>&1 &
 		silent+=($!)
 		defer end_process $!
 		wait_until 20 grep -qx stop "$SCRATCH/silent$n" || fail "$(<"$SCRATCH/silent$n")"
