@@ -30,7 +30,7 @@ set 0x000' cm flush connect set
 authentication_not_asked_for() {
 	each_answers '0x...|disconnected' admin auth-send auth-receive auth-send,cdw11=0xffffffff \
 		auth-send,cdw11=0,len=0 auth-receive,cdw11=0xffffffff auth-receive,cdw11=8,len=8 \
-		auth-send,len=0xffffff,cdw11=0xffffff auth-send,cdw11=64,len=8
+		auth-send,len=0x300000,cdw11=0x300000 auth-send,cdw11=64,len=8
 }
 
 io_before_enable() {
@@ -99,7 +99,12 @@ unknown_properties() {
 }
 
 unknown_identify() {
-	each_answers '0x002|0x00b' admin identify,cdw10=0xff identify,cdw10=0x04 identify,nsid=0xfffffffe,cdw10=0
+	each_answers 0x002 admin identify,cdw10=0xff identify,cdw10=0x04
+}
+
+# The namespace identifier is larger than the number of namespaces.
+identify_of_no_namespace() {
+	each_answers 0x00b admin identify,nsid=0xfffffffe,cdw10=0
 }
 
 log_pages_of_any_length() {
@@ -172,6 +177,7 @@ main_with_known hostile_setup \
 	beyond_the_namespace \
 	unknown_properties \
 	unknown_identify \
+	identify_of_no_namespace \
 	log_pages_of_any_length \
 	log_page_offsets \
 	features_of_any_value \

@@ -160,7 +160,7 @@ connect 0x184' cm connect
 
 connect_data_of_another_length() {
 	each_answers '0x00f|0x002' cm connect,len=0 connect,len=1 connect,len=512 connect,len=1023 \
-		connect,len=1025 connect,len=4096 connect,len=0xffffff
+		connect,len=1025 connect,len=4096 connect,len=0x300000
 }
 
 # The admin queue has no data in capsules.

@@ -17,8 +17,6 @@
 
 /* Bytes of a receive: more than a response has. */
 #define RECEIVE_SIZE	64
-/* Longest time from a failed work request to the disconnect, in parts of the time limit. */
-#define AFTER_FAILURE	3
 
 struct queue {
 	struct rdma_cm_id *id;
@@ -361,7 +359,6 @@ static void sleep_until(struct queue *queue, uint64_t end)
 enum event queue_wait(struct queue *queue, unsigned int milliseconds, struct response *response)
 {
 	uint64_t end = now() + milliseconds;
-	bool was_broken = false;
 
 	for (;;) {
 		bool gone = queue->gone;
@@ -375,9 +372,6 @@ enum event queue_wait(struct queue *queue, unsigned int milliseconds, struct res
 		}
 		if (gone)
 			return GONE;
-		if (queue->broken && !was_broken)
-			end = now() + milliseconds / AFTER_FAILURE;
-		was_broken = queue->broken;
 		if (now() >= end)
 			return queue->broken ? BROKEN : SILENCE;
 		sleep_until(queue, end);
