@@ -119,6 +119,16 @@ log_page_offsets() {
 	each_answers '0x002' admin get-log,cdw12=2 get-log,cdw12=0xfffffffc get-log,cdw13=1
 }
 
+# A discovery controller: its log with other lengths and offsets, and commands that it does not have.
+discovery_log_of_any_length() {
+	local steps='cm connect,subnqn=nqn.2014-08.org.nvmexpress.discovery set' log=get-log,nsid=0,len=1024
+	each_answers 0x000 "$steps" $log,cdw10=0x00ff0070 $log,cdw10=0x00ff0070,cdw12=1024
+	each_answers '0x002|0x00f' "$steps" $log,cdw10=0x00ff0070,cdw12=0xfffffffc \
+		$log,cdw10=0x00ff0070,cdw12=2 $log,cdw10=0x00ff0070,cdw12=0xfffffffc,cdw13=0xffffffff \
+		$log,cdw10=0xffff0070,cdw11=0xffff $log,cdw10=0x00ff0070,len=512 $log,cdw10=0x00ff0071
+	each_answers 0x001 "$steps" flush get-log,op=0x08,len=0 set-features,op=0x0d
+}
+
 features_of_any_value() {
 	each_answers 0x002 admin set-features,cdw10=0xff set-features,cdw10=0 set-features,cdw11=0xffff0000 \
 		set-features,op=0x0a,cdw10=0xff
@@ -180,6 +190,7 @@ main_with_known hostile_setup \
 	identify_of_no_namespace \
 	log_pages_of_any_length \
 	log_page_offsets \
+	discovery_log_of_any_length \
 	features_of_any_value \
 	ranges_beyond_the_data \
 	too_many_event_requests \
