@@ -41,6 +41,8 @@ broken_requests() {
 beside_a_good_host() {
 	connect "$TARGET4"
 	broken_requests "$SEED" "$BROKEN"
+	# Shared receive queues last as long as this connection: lost receives show now.
+	verify "$(disk "$CTRL" 1)" --rw=randwrite --bs=4k --size=4m --iodepth=128
 	[ "$(ctrl_field "$CTRL" state)" = live ] || fail "$CTRL is in state $(ctrl_field "$CTRL" state)"
 	disconnect "$CTRL"
 	rdma_back_to "$OBJECTS"
