@@ -49,7 +49,9 @@ struct NvmetRdmaRust {
 
 impl kernel::Module for NvmetRdmaRust {
     fn init(module: &'static ThisModule) -> Result<Self> {
-        let shared_receives = parameters::use_srq.get().then(|| parameters::srq_size.get());
+        let shared_receives = parameters::use_srq
+            .get()
+            .then(|| parameters::srq_size.get());
         let connections = Connections::new(shared_receives)?;
         connections.start()?;
         let transport = Registration::new(module, connections.clone());

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Read the table second-kernel: the selftests of what differs between two kernels."""
+"""Read the tables of selftests: those for a second kernel, and those that .ci/run leaves out."""
 
 import pathlib
 import re
@@ -9,12 +9,18 @@ from .log import ToolError
 from .supply import Job
 
 TABLE = pathlib.Path(__file__).resolve().parent.parent / "second-kernel"
+LEFT_OUT = TABLE.with_name("left-out-of-ci")
 
 
-def jobs():
-    """Return the selftests of the table; raise an error if the table has a mistake."""
+def left_out():
+    """Return the selftests that only `make test` runs."""
+    return {job.path for job in jobs(LEFT_OUT)}
+
+
+def jobs(table=TABLE):
+    """Return the selftests of a table; raise an error if the table has a mistake."""
     found, reason = [], True
-    for number, line in enumerate(TABLE.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(table.read_text(encoding="utf-8").splitlines(), 1):
         if not line or line.startswith("#"):
             continue
         try:
@@ -22,13 +28,13 @@ def jobs():
                 reason = True
                 continue
             if not reason:
-                raise ToolError(f"{found[-1].path.name}: no line below it describes the difference")
+                raise ToolError(f"{found[-1].path.name}: no line below it tells why")
             found.append(_job(line, {job.path for job in found}))
             reason = False
         except ToolError as error:
-            raise ToolError(f"{TABLE.name}:{number}: {error}") from error
+            raise ToolError(f"{table.name}:{number}: {error}") from error
     if not found or not reason:
-        raise ToolError(f"{TABLE.name}: no entry, or no line below the last one")
+        raise ToolError(f"{table.name}: no entry, or no line below the last one")
     return found
 
 
