@@ -17,8 +17,30 @@ from . import plugin, profile
 from .loads import FIO
 
 GUEST = "/opt/rnvmf/src/tools/testing/bench/side_by_side/instructions.sh"
-# The modules of each driver. `rust` are the kernel's functions for Rust.
-DRIVERS = {"rnvmf": ("rnvmf", "rrdma", "rust"), "nvme": ("nvme_rdma", "nvme_core", "nvme_fabrics")}
+NVME = "nvme"
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """A driver of this tree, beside nvme-rdma. `rust` are the kernel's functions for Rust."""
+
+    ours: str
+    # Modules whose instructions are the driver's own.
+    modules: dict[str, tuple]
+    # Label of nvme-rdma in the steps.
+    stepped: str = NVME
+
+    def of_steps(self):
+        """Return the labels in the steps by driver."""
+        return {self.ours: self.ours, NVME: self.stepped}
+
+
+RNVMF = Comparison("rnvmf", {"rnvmf": ("rnvmf", "rrdma", "rust"),
+                             NVME: ("nvme_rdma", "nvme_core", "nvme_fabrics")})
+# Both are below nvme-core, which is neither's own. nvme-cli cannot connect nvme_rdma_rust, so for
+# the steps nvme-rdma is connected without it, too.
+TRANSPORT = Comparison("rust", {"rust": ("nvme_rdma_rust", "rrdma", "rust"), NVME: ("nvme_rdma",)},
+                       "written")
 # Time limit of the VM.
 SECONDS = 7200
 
@@ -36,6 +58,9 @@ COSTS = ("kernel", "program", "time")
 # Counters of `rnvmf stats` that count per I/O.
 COUNTERS = ("doorbells", "work_requests", "completions", "polls", "registrations",
             "local_invalidations")
+# Handlers of send completions and of responses, by driver without counters of its own.
+HANDLERS = {NVME: ("nvme_rdma_send_done", "nvme_rdma_recv_done"),
+            "rust": ("operation4sent", "operation9completed")}
 ALLOCATIONS = ("kmalloc", "kmem_cache_alloc")
 
 
@@ -58,23 +83,27 @@ class Run:
     locks: float
     own: float
     functions: dict[profile.Function, float]
+    calls: dict[profile.Function, float]
+
+    def handled(self, handler):
+        """Return the number of calls of a completion handler, by a part of its name."""
+        return sum(times for function, times in self.calls.items() if handler in function.name)
 
 
-def compare(costs):
+def compare(ours, costs):
     """Return the medians of costs by driver, and the median and range of the ratios of pairs."""
-    ratios = [ours / theirs for ours, theirs in zip(costs["rnvmf"], costs["nvme"])]
+    ratios = [our / their for our, their in zip(costs[ours], costs[NVME])]
     return {**{driver: statistics.median(cost) for driver, cost in costs.items()},
             "ratio": statistics.median(ratios), "lowest": min(ratios), "highest": max(ratios)}
 
 
-def _deduced(calls):
-    """Return what nvme-rdma does for an I/O, from its calls: it posts one command per call."""
-    return {"commands": calls.get("nvme_rdma_recv_done", 0),
-            "doorbells": calls.get("rxe_post_send", 0),
-            "work_requests": calls.get("rxe_post_send", 0) + calls.get("ib_map_mr_sg", 0),
-            "completions": calls.get("nvme_rdma_send_done", 0)
-            + calls.get("nvme_rdma_recv_done", 0),
-            "registrations": calls.get("ib_map_mr_sg", 0)}
+def _deduced(run, calls, handlers):
+    """Return what a driver under nvme-core does for an I/O, from its calls."""
+    sends, commands = (run.handled(handler) for handler in handlers)
+    regions = calls.get("ib_map_mr_sg", 0)
+    return {"commands": commands, "doorbells": calls.get("rxe_post_send", 0),
+            "work_requests": commands + regions, "completions": sends + commands,
+            "registrations": regions}
 
 
 def _with_memory(counts, calls):
@@ -82,13 +111,14 @@ def _with_memory(counts, calls):
 
 
 class Output:
-    """Output files of the VM."""
+    """Output files of the VM, for a comparison."""
 
-    def __init__(self, out, plan):
+    def __init__(self, out, counted, plan, comparison):
         self._out = out
+        self._counted = counted
         self._plan = plan
-        self._counted = profile.profiles(out)
-        self._fio = {driver: self._of_fio(driver) for driver in DRIVERS}
+        self._comparison = comparison
+        self._fio = {driver: self._of_fio(driver) for driver in comparison.modules}
 
     def _of_fio(self, driver):
         runs = [self._counted[f"{FIO.name()}.{pair}.{driver}"] for pair in range(self._plan.pairs)]
@@ -97,7 +127,8 @@ class Output:
     def runs(self, load):
         """Return the runs of a load by driver, in the order of the pairs."""
         return {driver: [self._run(f"{load.name()}.{pair}.{driver}", driver)
-                         for pair in range(self._plan.pairs)] for driver in DRIVERS}
+                         for pair in range(self._plan.pairs)]
+                for driver in self._comparison.modules}
 
     def _run(self, label, driver):
         ios = self._ios(label)
@@ -106,8 +137,10 @@ class Output:
         whole = {cost: (of(counted) - self._fio[driver][cost]) / (ios - 1)
                  for cost, of in WHOLE.items()}
         return Run(**whole,
-                   own=sum(modules[module] for module in DRIVERS[driver]) / ios,
-                   functions={function: count / ios for function, count in counted.counts.items()})
+                   own=sum(modules[module] for module in self._comparison.modules[driver])
+                   / ios,
+                   functions={function: count / ios for function, count in counted.counts.items()},
+                   calls={function: times / ios for function, times in counted.calls.items()})
 
     def _ios(self, label):
         return self._jobs(label)["load"]
@@ -121,15 +154,18 @@ class Output:
             ios[job["jobname"]] = job["read"]["total_ios"] + job["write"]["total_ios"]
         return ios
 
-    def counts(self, load):
+    def counts(self, load, runs):
         """Return what each driver did for an I/O."""
         name = load.name()
         ios, calls = self._jobs(name), self._calls(name)
         found = {driver: {event: count / ios[driver] for event, count in calls[driver].items()}
-                 for driver in DRIVERS}
-        return {"load": load.title, "rnvmf": _with_memory(self._own_counts(name, ios["rnvmf"]),
-                                                          found["rnvmf"]),
-                "nvme": _with_memory(_deduced(found["nvme"]), found["nvme"])}
+                 for driver in calls}
+        counts = {driver: _deduced(runs[driver][-1], found[driver], handlers)
+                  for driver, handlers in HANDLERS.items() if driver in found}
+        if RNVMF.ours in found:
+            counts[RNVMF.ours] = self._own_counts(name, ios[RNVMF.ours])
+        return {"load": load.title, **{driver: _with_memory(counts[driver], found[driver])
+                                       for driver in found}}
 
     def _own_counts(self, name, ios):
         """Return the counters of rnvmf, per I/O."""
@@ -141,12 +177,13 @@ class Output:
 
     def _calls(self, name):
         """Return the calls by driver and event, from the modules of the driver."""
-        found = {driver: collections.Counter() for driver in DRIVERS}
+        modules_of = self._comparison.modules
+        found = {driver: collections.Counter() for driver in modules_of}
         text = (self._out / f"{name}.calls").read_text(encoding="utf-8")
         for event, module, times in map(str.split, text.splitlines()):
             if module == "dropped":
                 raise log.ToolError(f"the kernel dropped events of {event}")
-            for driver, modules in DRIVERS.items():
+            for driver, modules in modules_of.items():
                 if module in modules:
                     found[driver][event] += int(times)
         return found
@@ -159,18 +196,29 @@ class Output:
 
         The latter is computed from controllers with FEWER queues. Also return all measurements.
         """
-        used = {driver: collections.defaultdict(list) for driver in DRIVERS}
+        used = {driver: collections.defaultdict(list) for driver in self._comparison.modules}
         for line in (self._out / "memory").read_text(encoding="utf-8").splitlines():
             driver, queues, kib = line.split()
-            used[driver][int(queues)].append(int(kib) / CONTROLLERS)
+            if driver in used:
+                used[driver][int(queues)].append(int(kib) / CONTROLLERS)
         return {driver: _memory(found) for driver, found in used.items()}
 
     def step(self, name):
         """Return the cost of a step, such as connect, for the whole machine."""
-        costs = {driver: self._less_measuring(name, driver) for driver in DRIVERS}
-        return {"step": name, **{cost: compare({driver: [found[cost] for found in all_found]
-                                                for driver, all_found in costs.items()})
+        costs = {driver: self._less_measuring(name, label)
+                 for driver, label in self._comparison.of_steps().items()}
+        return {"step": name, **{cost: self.compare({driver: [found[cost] for found in all_found]
+                                                     for driver, all_found in costs.items()})
                                  for cost in COSTS}}
+
+    def compare(self, costs):
+        """Compare the costs of the two drivers."""
+        return compare(self._comparison.ours, costs)
+
+    def functions(self, runs, number):
+        """Return the most expensive functions of each driver in its last run, with their cost."""
+        return {driver: functions(runs[driver][-1], modules, number)
+                for driver, modules in self._comparison.modules.items()}
 
     def _less_measuring(self, name, driver):
         """Return the cost of a step in each round, without the median cost of measuring."""
@@ -192,11 +240,11 @@ def _memory(found):
     return {"controller": more, "queue": (more - fewer) / (MORE - FEWER), "found": found}
 
 
-def functions(runs, driver, number):
-    """Return the most expensive functions of a driver in its last run, with their cost."""
-    own = [(function, cost) for function, cost in runs[driver][-1].functions.items()
-           if function.module in DRIVERS[driver]]
-    return sorted(own, key=lambda pair: -pair[1])[:number]
+def functions(run, modules, number):
+    """Return the most expensive functions of the modules in a run, with their cost."""
+    own = [[function.module, function.name, cost] for function, cost in run.functions.items()
+           if function.module in modules]
+    return sorted(own, key=lambda row: -row[-1])[:number]
 
 
 def measure(tree, plan, most=0):
@@ -210,7 +258,10 @@ def measure(tree, plan, most=0):
         status = launch.launch(tree, settings)
         if status != 0:
             raise log.ToolError(f"the script in the VM failed with status {status}")
-        return _results(Output(out, plan), plan, most)
+        counted = profile.profiles(out)
+        found, under_core = (_results(Output(out, counted, plan, comparison), plan, most)
+                             for comparison in (RNVMF, TRANSPORT))
+        return {**found, "transport": under_core}
 
 
 def _results(output, plan, most):
@@ -222,12 +273,11 @@ def _results(output, plan, most):
         runs = output.runs(load)
         cell = {"load": load.title, "polled": load.polled}
         for what in (*WHOLE, "own"):
-            cell[what] = compare({driver: [getattr(run, what) for run in runs[driver]]
-                                  for driver in DRIVERS})
+            cell[what] = output.compare({driver: [getattr(run, what) for run in all_runs]
+                                         for driver, all_runs in runs.items()})
         if most:
-            cell["functions"] = {driver: [[function.module, function.name, cost] for function, cost
-                                          in functions(runs, driver, most)] for driver in DRIVERS}
+            cell["functions"] = output.functions(runs, most)
         found["loads"].append(cell)
         if plan.rounds:
-            found["counts"].append(output.counts(load))
+            found["counts"].append(output.counts(load, runs))
     return found

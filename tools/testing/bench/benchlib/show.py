@@ -8,7 +8,28 @@ DIGITS = {"locks": 1}
 COUNTS = {"commands": "commands", "work_requests": "requests", "doorbells": "posts",
           "completions": "completions", "registrations": "regions", "allocations": "allocations",
           "polls": "polls"}
-NAMES = {"nvme": "nvme-rdma", "rnvmf": "rnvmf"}
+NAMES = {"nvme": "nvme-rdma", "rnvmf": "rnvmf", "rust": "nvme_rdma_rust"}
+
+
+def _ours(row):
+    """Return the key of the driver in a row that is not nvme-rdma."""
+    return next(key for key in NAMES if key in row and key != "nvme")
+
+
+def _width(ours, width):
+    return max(width, len(NAMES[ours]))
+
+
+def _head(title, row, width=10):
+    ours = _ours(row)
+    return f"{title:22} {'nvme-rdma':>{width}} {NAMES[ours]:>{_width(ours, width)}} {'ratio':>7}"
+
+
+def _numbers(row, width=10, digits=0, unit=1):
+    """Return the columns of both drivers."""
+    ours = _ours(row)
+    return (f"{row['nvme'] / unit:{width}.{digits}f}"
+            f" {row[ours] / unit:{_width(ours, width)}.{digits}f}")
 
 
 def instructions(found):
@@ -18,37 +39,39 @@ def instructions(found):
         if what not in found["loads"][0]:
             continue
         yield ""
-        yield f"{title:22} {'nvme-rdma':>10} {'rnvmf':>10} {'ratio':>7}  from .. to"
+        yield _head(title, found["loads"][0][what]) + "  from .. to"
         for cell in found["loads"]:
             row, digits = cell[what], DIGITS.get(what, 0)
-            yield (f"{cell['load']:22} {row['nvme']:10.{digits}f} {row['rnvmf']:10.{digits}f}"
+            yield (f"{cell['load']:22} {_numbers(row, digits=digits)}"
                    f" {row['ratio']:7.4f}  {row['lowest']:.4f} .. {row['highest']:.4f}"
                    f"{'  looks in vain, too' * (cell['polled'] and what == 'own')}")
 
 
 def counts(found):
     """Yield the table of events per I/O."""
-    yield f"{'an I/O':22} {'':9}" + "".join(f" {title:>11}" for title in COUNTS.values())
+    width = max((_width(_ours(row), 9) for row in found["counts"]), default=9)
+    yield f"{'an I/O':22} {'':{width}}" + "".join(f" {title:>11}" for title in COUNTS.values())
     for row in found["counts"]:
-        for driver, name in NAMES.items():
-            yield f"{row['load']:22} {name:9}" + "".join(
+        for driver in ("nvme", _ours(row)):
+            yield f"{row['load']:22} {NAMES[driver]:{width}}" + "".join(
                 f" {row[driver][count]:11.3f}" if count in row[driver] else f" {'-':>11}"
                 for count in COUNTS)
 
 
 def steps(found):
     """Yield the tables of connect, reset and disconnect."""
+    if not found["steps"]:
+        return
     units = {"kernel": ("the kernel's instructions", 1), "program": ("the program's", 1),
              "time": ("its time, ms", 1e6)}
     for cost, (title, unit) in units.items():
         if cost != "kernel":
             yield ""
-        yield f"{title:22} {'nvme-rdma':>12} {'rnvmf':>12} {'ratio':>7}  from .. to"
+        yield _head(title, found["steps"][0][cost], 12) + "  from .. to"
         for row in found["steps"]:
             one = row[cost]
             digits = 0 if unit == 1 else 2
-            yield (f"{row['step']:22} {one['nvme'] / unit:12.{digits}f}"
-                   f" {one['rnvmf'] / unit:12.{digits}f} {one['ratio']:7.4f}"
+            yield (f"{row['step']:22} {_numbers(one, 12, digits, unit)} {one['ratio']:7.4f}"
                    f"  {one['lowest']:.4f} .. {one['highest']:.4f}")
 
 
@@ -74,12 +97,11 @@ def memory(found):
     """Yield the table of memory per controller."""
     if "memory" in found:
         yield ""
-        yield f"{'memory, KiB':22} {'nvme-rdma':>10} {'rnvmf':>10} {'ratio':>7}"
+        yield _head("memory, KiB", found["memory"])
         for what, title in (("controller", "a controller"), ("queue", "of it, an I/O queue")):
-            if what not in found["memory"]["rnvmf"]:
-                continue
-            theirs, ours = (found["memory"][driver][what] for driver in NAMES)
-            yield f"{title:22} {theirs:10.0f} {ours:10.0f} {ours / theirs:7.4f}"
+            row = {driver: used[what] for driver, used in found["memory"].items() if what in used}
+            if row:
+                yield f"{title:22} {_numbers(row)} {row[_ours(row)] / row['nvme']:7.4f}"
 
 
 def modules(found):
@@ -95,12 +117,13 @@ def all_of(results):
     yield (f"commit {results['commit']}, kernel {results['kernel']}, QEMU {results['qemu']}, "
            f"fio {results['fio']}")
     if "instructions" in results:
-        found = results["instructions"]
-        for part in (instructions, counts, steps):
-            yield ""
-            yield from part(found)
-        yield from memory(found)
-        yield from functions(found)
+        both = results["instructions"]
+        for found in filter(None, (both, both.get("transport"))):
+            for part in (instructions, counts, steps):
+                yield ""
+                yield from part(found)
+            yield from memory(found)
+            yield from functions(found)
     if "throughput" in results:
         yield ""
         yield from throughput(results)

@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Runs in a VM whose clock counts instructions: connects rnvmf and the kernel's nvme-rdma to one
-# namespace and measures them in turn. A mark with a label follows each measurement (see
+# Runs in a VM whose clock counts instructions: connects the drivers to one namespace and measures
+# them in turn. A mark with a label follows each measurement (see
 # benchlib/profile.py). Files in /mnt/out:
 #
 #	LOAD.PAIR.DRIVER.json		fio output of a measured run
-#	LOAD.json			fio output of another run with both drivers, to count calls
+#	LOAD.json			fio output of another run with all drivers, to count calls
 #	LOAD.calls			calls in that run: EVENT MODULE TIMES
 #	LOAD.before, LOAD.after		counters of rnvmf before and after that run
 #	memory				DRIVER QUEUES KIB: memory of CONTROLLERS controllers with
@@ -56,7 +56,7 @@ warm_up() {
 	mark warm
 }
 
-# measure NAME OPTION...: run the load on both drivers, in pairs.
+# measure NAME OPTION...: run the load on all drivers in turn.
 measure() {
 	local name=$1 pair driver
 	shift
@@ -68,9 +68,8 @@ measure() {
 	done
 }
 
-# Events to count: allocations, posts, mapped regions, and completions of the C driver.
-EVENTS=(kmem/kmalloc kmem/kmem_cache_alloc bench/rxe_post_send bench/ib_map_mr_sg
-	bench/nvme_rdma_send_done bench/nvme_rdma_recv_done)
+# Events to count: allocations, posts, and mapped regions.
+EVENTS=(kmem/kmalloc kmem/kmem_cache_alloc bench/rxe_post_send bench/ib_map_mr_sg)
 
 counting_begins() {
 	local event
@@ -85,7 +84,7 @@ counting_ends() {
 	echo >/sys/kernel/tracing/kprobe_events
 }
 
-# count_calls NAME OPTION...: count in one run of fio for both drivers. A second start of fio would
+# count_calls NAME OPTION...: count in one run of fio for all drivers. A second start of fio would
 # add many calls.
 count_calls() {
 	local name=$1 event
@@ -95,11 +94,12 @@ count_calls() {
 	run fio --direct=1 --ioengine=libaio --thread --norandommap --gtod_reduce=1 \
 		--output-format=json --output="$OUT/$name.json" \
 		--name=rnvmf --filename="${DISKS[rnvmf]}" "$@" \
-		--name=nvme --stonewall --filename="${DISKS[nvme]}" "$@"
+		--name=nvme --stonewall --filename="${DISKS[nvme]}" "$@" \
+		--name=rust --stonewall --filename="${DISKS[rust]}" "$@"
 	for event in "${EVENTS[@]}"; do
 		# Calls from the layers below count for their caller, except allocations.
 		case $event in
-		bench/*) callers "$event" 'rdma_rxe|ib_core' ;;
+		bench/*) callers "$event" 'rdma_rxe|ib_core|rrdma' ;;
 		*) callers "$event" ;;
 		esac | sed "s/^/${event#*/} /"
 	done >"$OUT/$name.calls"
@@ -119,11 +119,12 @@ step() {
 	mark "$label.rest"
 }
 
-# Connect with one I/O queue, reset and disconnect. `nothing` is the cost of measuring itself.
+# Connect with one I/O queue, reset and disconnect. `nothing` is the cost of measuring itself. The
+# driver `written` is nvme, connected without nvme-cli.
 steps() {
 	local round driver
 	for ((round = 0; round < rounds; round++)); do
-		for driver in "${DRIVERS[@]}"; do
+		for driver in "${DRIVERS[@]}" written; do
 			step nothing.$round "$driver" 0 run true
 			step connect.$round "$driver" 1 "connect_$driver" -i 1
 			step reset.$round "$driver" 1 "reset_$driver"
@@ -180,7 +181,7 @@ memory() {
 
 set_up || exit 1
 # No keep-alives: commands of the drivers themselves would disturb the measurements.
-connect_both -i 1 -P 1 -k 0 || exit 1
+connect_all -i 1 -P 1 -k 0 || exit 1
 mark_check
 warm_up
 for load in "${loads[@]}"; do
@@ -194,7 +195,7 @@ if [ "$rounds" != 0 ]; then
 		count_calls "${load%%=*}" "${options[@]}"
 	done
 	counting_ends
-	disconnect_both
+	disconnect_all
 	steps
 	[ $((rounds / 3)) = 0 ] || memory
 fi

@@ -47,10 +47,10 @@ measure() {
 
 set_up || exit 1
 # shellcheck disable=SC2046 # no polled queues with one CPU: polling would keep it from the target
-connect_both -i "$cpus" $([ "$cpus" = 1 ] || echo "-P $cpus") || exit 1
+connect_all -i "$cpus" $([ "$cpus" = 1 ] || echo "-P $cpus") || exit 1
 for load in "${loads[@]}"; do
 	read -ra options <<<"${load#*=}"
 	measure "${load%%=*}" "${options[@]}"
 done
-disconnect_both
+disconnect_all
 log_is_clean
