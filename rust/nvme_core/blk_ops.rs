@@ -79,17 +79,14 @@ impl<T: Transport> BlkOps<T> {
         hctx: *mut bindings::blk_mq_hw_ctx,
         bd: *const bindings::blk_mq_queue_data,
     ) -> bindings::blk_status_t {
-        let mut ours = false;
         // SAFETY: By the safety requirements of this function, all are valid. The `queuedata` of a
         // queue on these tag sets is a `struct nvme_ns` or null.
-        let (queue, rq, last, status) = unsafe {
+        let (queue, rq, last, started) = unsafe {
             let (queue, rq) = (Self::queue(hctx), (*bd).rq);
             let ns = (*(*hctx).queue).queuedata.cast();
-            let (ctrl, live) = (queue.ctrl.as_ptr(), queue.live.get());
-            let status = bindings::start_request(ctrl, ns, rq, live, &mut ours);
-            (queue, rq, (*bd).last, status)
+            (queue, rq, (*bd).last, Self::start(queue, ns, rq))
         };
-        if !ours {
+        if let Err(status) = started {
             return status;
         }
         // SAFETY: The request is started and owned, and is not null. By the safety requirements of
@@ -101,6 +98,45 @@ impl<T: Transport> BlkOps<T> {
             Ok(()) => bindings::nvme_core_const_STS_OK,
             Err(refused) => refused.give_back(rq),
         }
+    }
+
+    /// Starts a request: the part of `queue_rq` that all transports have. The common case calls no
+    /// C helper. C: `nvme_check_ready()`, `nvme_setup_cmd()`, `nvme_start_request()`.
+    ///
+    /// # Errors
+    ///
+    /// The result of `queue_rq`, if the driver does not own the request any more.
+    ///
+    /// # Safety
+    ///
+    /// `ns` and `rq` are those of a call of `queue_rq` for this queue.
+    #[inline(always)]
+    unsafe fn start(
+        queue: &HwQueue<T>,
+        ns: *mut bindings::nvme_ns,
+        rq: *mut bindings::request,
+    ) -> Result<(), bindings::blk_status_t> {
+        let ctrl = queue.ctrl.as_ptr();
+
+        // SAFETY: By the safety requirements of this function, all are valid. Other threads write
+        // the state with `WRITE_ONCE()`.
+        unsafe {
+            let state = (&raw const (*ctrl).state).read_volatile();
+            if state != bindings::nvme_ctrl_state_NVME_CTRL_LIVE
+                && !bindings::check_ready(ctrl, rq, queue.live.get())
+            {
+                return Err(bindings::nvme_fail_nonready_command(ctrl, rq));
+            }
+            match bindings::nvme_setup_cmd(ns, rq) {
+                bindings::nvme_core_const_STS_OK => {}
+                status => return Err(status),
+            }
+            match (*rq).cmd_flags & bindings::nvme_core_const_MULTIPATH {
+                0 => bindings::blk_mq_start_request(rq),
+                _ => bindings::start_request(rq),
+            }
+        }
+        Ok(())
     }
 
     /// # Safety

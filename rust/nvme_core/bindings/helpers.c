@@ -20,6 +20,7 @@ const blk_status_t nvme_core_const_STS_OK = BLK_STS_OK;
 const blk_status_t nvme_core_const_STS_RESOURCE = BLK_STS_RESOURCE;
 const blk_status_t nvme_core_const_STS_IOERR = BLK_STS_IOERR;
 const req_flags_t nvme_core_const_SPECIAL_PAYLOAD = RQF_SPECIAL_PAYLOAD;
+const blk_opf_t nvme_core_const_MULTIPATH = REQ_NVME_MPATH;
 
 /* Private data of a request: the core's part must come first. */
 struct nvme_core_pdu {
@@ -38,26 +39,16 @@ nvme_core_helper_init_request(struct request *rq, struct nvme_ctrl *ctrl)
 	pdu->req.cmd = &pdu->cmd;
 }
 
-/*
- * The part of queue_rq that all transports have. If the result is BLK_STS_OK
- * and *ours is set, the request is started and belongs to the caller.
- * Otherwise the caller returns the result to blk-mq.
- */
-__nvme_core_helper blk_status_t
-nvme_core_helper_start_request(struct nvme_ctrl *ctrl, struct nvme_ns *ns,
-			       struct request *rq, bool queue_live, bool *ours)
+__nvme_core_helper bool
+nvme_core_helper_check_ready(struct nvme_ctrl *ctrl, struct request *rq,
+			     bool queue_live)
 {
-	blk_status_t status;
+	return nvme_check_ready(ctrl, rq, queue_live);
+}
 
-	*ours = false;
-	if (!nvme_check_ready(ctrl, rq, queue_live))
-		return nvme_fail_nonready_command(ctrl, rq);
-	status = nvme_setup_cmd(ns, rq);
-	if (status)
-		return status;
+__nvme_core_helper void nvme_core_helper_start_request(struct request *rq)
+{
 	nvme_start_request(rq);
-	*ours = true;
-	return BLK_STS_OK;
 }
 
 __nvme_core_helper unsigned int

@@ -506,7 +506,8 @@ impl<K: SlotLookup> Complete<K::Queue> for Capsule<K> {
 #[inline(never)]
 fn misplaced<K: CommandKind>(_: Operation<Capsule<K>>) {}
 
-/// Returns the error of a tag in use.
+/// Returns the error of a tag in use. Inlined, so that the common path keeps `transfer` in registers.
+#[inline(always)]
 fn in_use<P>(transfer: Option<Transfer<P>>) -> Unsent<P> {
     Unsent {
         error: EBUSY,
