@@ -115,7 +115,7 @@ impl DmaBuffer {
     pub fn sge(&self) -> Sge<'_> {
         // The buffer was allocated with kmalloc, so its length fits into 32 bits.
         let length = self.bytes.len() as u32;
-        Sge::new(&self.device, self.address, length, self.direction)
+        Sge::new(self.device.as_raw(), self.address, length, self.direction)
     }
 
     /// Returns the bytes of `range` as an entry of a work request.
@@ -134,7 +134,7 @@ impl DmaBuffer {
         // bits.
         let address = self.address.wrapping_add(range.start as u64);
         Ok(Sge::new(
-            &self.device,
+            self.device.as_raw(),
             address,
             length as u32,
             self.direction,
@@ -286,15 +286,20 @@ impl ScatterMap {
     #[inline(always)]
     fn map_listed(&self, direction: Direction) -> Result<u32> {
         let entries = self.table.entries();
+        let (device, sgl, entries) = (
+            self.device.as_raw(),
+            self.table.sgl(),
+            entries.try_into()?,
+        );
+        // The two cases of the C function, so a soft device takes no call of a helper.
+        //
         // SAFETY: `device` keeps the device registered. The table has `entries` entries and is
         // pinned.
         let mapped = unsafe {
-            bindings::ib_dma_map_sg(
-                self.device.as_raw(),
-                self.table.sgl(),
-                entries.try_into()?,
-                direction.as_raw(),
-            )
+            match self.uses_virt_dma {
+                true => bindings::ib_dma_virt_map_sg(device, sgl, entries),
+                false => bindings::ib_dma_map_sg(device, sgl, entries, direction.as_raw()),
+            }
         };
         match u32::try_from(mapped) {
             Ok(0) | Err(_) => Err(EIO),
@@ -381,7 +386,7 @@ impl<'a> Iterator for Entries<'a> {
             self.next = unsafe { bindings::sg_next(self.next) };
         }
         Some(Sge::new(
-            &self.map.device,
+            self.map.device.as_raw(),
             address,
             length,
             self.map.direction,

@@ -144,14 +144,14 @@ pub(crate) enum State {
 ///
 /// # Invariants
 ///
-/// - `mr` is a region of `pd`, owned by this object, unless it was deregistered.
 /// - While the state is not `Invalid`, the memory that `mr` describes is mapped by `map` and owned
 ///   by `data`.
 /// - While the state is `Invalid` or `Mapped`, the device never had the present key of `mr`, or had
 ///   it before 255 registrations with other keys, and each of those was invalidated. So no peer can
 ///   invalidate the key before the next registration.
 pub struct Region<D: Scatter> {
-    mr: Option<NonNull<bindings::ib_mr>>,
+    /// The first field, so it is deregistered before the others unmap and free the data.
+    mr: Mr,
     state: Cell<State>,
     /// Number of the latest registration.
     registered: Cell<RegSeq>,
@@ -159,7 +159,34 @@ pub struct Region<D: Scatter> {
     access: bindings::ib_access_flags,
     map: ScatterMap,
     data: Option<D>,
+}
+
+/// An allocated region (`struct ib_mr`). Dropping it deregisters it, which sleeps.
+///
+/// # Invariants
+///
+/// `raw` is a region of `pd`, owned by this object.
+struct Mr {
+    raw: NonNull<bindings::ib_mr>,
     pd: Arc<ProtectionDomain>,
+}
+
+impl Mr {
+    #[inline]
+    fn as_raw(&self) -> *mut bindings::ib_mr {
+        self.raw.as_ptr()
+    }
+}
+
+impl Drop for Mr {
+    fn drop(&mut self) {
+        self.pd.device().insist("deregister a memory region", || {
+            // SAFETY: `raw` is owned by the type invariant. A work request names it only if its
+            // operation contains the `Region` (`Chain::register` borrows it from there). A posted
+            // operation belongs to the device, so no reference to the `Region` exists.
+            unsafe { bindings::ib_dereg_mr(self.as_raw()) }
+        });
+    }
 }
 
 // SAFETY: This object owns the region. The verbs on it may be called from any thread, one at a
@@ -211,13 +238,12 @@ impl<D: Scatter> Region<D> {
         unsafe { advance_key(mr) };
         // INVARIANT: `mr` was allocated above with `pd`. It exposes nothing, and its key is new.
         Ok(Self {
-            mr: Some(mr),
+            mr: Mr { raw: mr, pd },
             state: Cell::new(State::Invalid),
             registered: Cell::new(RegSeq::NEVER),
             access: 0,
             map,
             data: None,
-            pd,
         })
     }
 
@@ -269,18 +295,17 @@ impl<D: Scatter> Region<D> {
     /// - `EBUSY`: the region is registered.
     #[inline(always)]
     pub fn map_sg(&mut self) -> Result<RemoteKey> {
-        let mr = self.map_pages()?;
-        let direction = self.map.direction();
-        let mut access = 0;
-        if direction.is_to_device() {
-            access |= bindings::ib_access_flags_IB_ACCESS_REMOTE_READ;
-        }
-        if direction.is_from_device() {
-            // The verbs require local write access for memory that the peer may write.
-            access |= bindings::ib_access_flags_IB_ACCESS_REMOTE_WRITE
-                | bindings::ib_access_flags_IB_ACCESS_LOCAL_WRITE;
-        }
-        self.set_access(mr, access)
+        const READ: bindings::ib_access_flags = bindings::ib_access_flags_IB_ACCESS_REMOTE_READ;
+        // The verbs require local write access for memory that the peer may write.
+        const WRITE: bindings::ib_access_flags = bindings::ib_access_flags_IB_ACCESS_REMOTE_WRITE
+            | bindings::ib_access_flags_IB_ACCESS_LOCAL_WRITE;
+
+        self.map_pages()?;
+        self.set_access(match self.map.direction() {
+            Direction::ToDevice => READ,
+            Direction::FromDevice => WRITE,
+            Direction::Both => READ | WRITE,
+        })
     }
 
     /// Maps the region as [`Region::map_sg`] does, with addresses that start at 0
@@ -301,10 +326,8 @@ impl<D: Scatter> Region<D> {
             return Err(EINVAL);
         }
         let key = self.map_sg()?;
-        if let Some(mr) = self.mr {
-            // SAFETY: `mr` is owned by the type invariant, and not registered.
-            unsafe { (*mr.as_ptr()).iova = 0 };
-        }
+        // SAFETY: `mr` is owned, and not registered.
+        unsafe { (*self.mr.as_raw()).iova = 0 };
         Ok(RemoteKey { address: 0, ..key })
     }
 
@@ -319,16 +342,15 @@ impl<D: Scatter> Region<D> {
         if self.map.direction() != Direction::Both {
             return Err(EINVAL);
         }
-        let mr = self.map_pages()?;
+        self.map_pages()?;
         let access = bindings::ib_access_flags_IB_ACCESS_REMOTE_ATOMIC
             | bindings::ib_access_flags_IB_ACCESS_LOCAL_WRITE;
-        self.set_access(mr, access)
+        self.set_access(access)
     }
 
     /// Maps the region to its data (`ib_map_mr_sg`).
     #[inline(always)]
-    fn map_pages(&mut self) -> Result<NonNull<bindings::ib_mr>> {
-        let mr = self.mr.ok_or(EINVAL)?;
+    fn map_pages(&mut self) -> Result {
         if self.state.get() != State::Invalid {
             return Err(EBUSY);
         }
@@ -336,13 +358,13 @@ impl<D: Scatter> Region<D> {
         if count == 0 {
             return Err(EINVAL);
         }
-        // SAFETY: `mr` is owned by the type invariant, and the table has `count` mapped entries.
+        // SAFETY: `mr` is owned, and the table has `count` mapped entries.
         let mapped = unsafe {
-            let sgl = self.map.sgl();
-            bindings::ib_map_mr_sg(mr.as_ptr(), sgl, count, ptr::null_mut(), PAGE_SIZE)
+            let (mr, sgl) = (self.mr.as_raw(), self.map.sgl());
+            bindings::ib_map_mr_sg(mr, sgl, count, ptr::null_mut(), PAGE_SIZE)
         };
         match mapped {
-            n if n == count => Ok(mr),
+            n if n == count => Ok(()),
             n if n < 0 => Err(Error::from_errno(n)),
             _ => Err(EINVAL),
         }
@@ -350,13 +372,9 @@ impl<D: Scatter> Region<D> {
 
     /// Sets the access for the next registration, and returns the key.
     #[inline(always)]
-    fn set_access(
-        &mut self,
-        mr: NonNull<bindings::ib_mr>,
-        access: bindings::ib_access_flags,
-    ) -> Result<RemoteKey> {
-        let mr = mr.as_ptr();
-        // SAFETY: `mr` is owned by the type invariant.
+    fn set_access(&mut self, access: bindings::ib_access_flags) -> Result<RemoteKey> {
+        let mr = self.mr.as_raw();
+        // SAFETY: `mr` is owned.
         let (address, length, rkey) = unsafe { ((*mr).iova, (*mr).length, (*mr).rkey) };
         let key = RemoteKey {
             address,
@@ -385,7 +403,7 @@ impl<D: Scatter> Region<D> {
     #[inline]
     pub fn invalidated_by(&mut self, invalidation: Invalidation) -> bool {
         let invalidated = self.state.get() == State::Valid
-            && Some(invalidation.rkey()) == self.rkey()
+            && invalidation.rkey() == self.rkey()
             && invalidation.can_be_of(self.registered.get());
         if invalidated {
             self.set_invalid();
@@ -413,11 +431,8 @@ impl<D: Scatter> Region<D> {
     /// Enters `Invalid` after the key was invalidated, and advances the key.
     #[inline]
     fn set_invalid(&mut self) {
-        if let Some(mr) = self.mr {
-            // SAFETY: `mr` is owned by the type invariant. It is no longer registered, so its key
-            // may change.
-            unsafe { advance_key(mr) };
-        }
+        // SAFETY: `mr` is owned. It is no longer registered, so its key may change.
+        unsafe { advance_key(self.mr.raw) };
         // INVARIANT: The old key was invalidated. The new one is the next of 256 keys. The device
         // never had it, or all others were registered and invalidated since.
         self.state.set(State::Invalid);
@@ -431,32 +446,39 @@ impl<D: Scatter> Region<D> {
             return None;
         }
         self.state.set(State::Invalid);
+        self.unmap()
+    }
+
+    /// Marks the region as [invalidated](Self::invalidated_by) by the peer, then
+    /// [releases](Self::release) the data. Any context.
+    #[inline(always)]
+    pub fn release_invalidated(&mut self, invalidation: Invalidation) -> Option<D> {
+        match self.invalidated_by(invalidation) {
+            true => self.unmap(),
+            false => self.release(),
+        }
+    }
+
+    /// Unmaps the data, which no peer can access, and returns it.
+    #[inline(always)]
+    fn unmap(&mut self) -> Option<D> {
         self.map.unmap();
         self.data.take()
     }
 
     /// Deregisters the region (`ib_dereg_mr`) and returns its data, which no peer can access
     /// afterwards. Tries until the device does so. Sleeps.
-    pub fn dereg(mut self) -> Option<D> {
-        self.deregister();
-        self.release()
+    pub fn dereg(self) -> Option<D> {
+        let Self { mr, map, data, .. } = self;
+        drop(mr);
+        drop(map);
+        data
     }
 
-    fn deregister(&mut self) {
-        if let Some(mr) = self.mr.take() {
-            self.pd.device().insist("deregister a memory region", || {
-                // SAFETY: `mr` is owned by the type invariant. A work request names `mr` only if
-                // its operation contains this object (`Chain::register` borrows it from there). A
-                // posted operation belongs to the device, so no reference to this object exists.
-                unsafe { bindings::ib_dereg_mr(mr.as_ptr()) }
-            });
-        }
-        self.state.set(State::Invalid);
-    }
-
-    fn rkey(&self) -> Option<u32> {
-        // SAFETY: `mr` is owned by the type invariant.
-        self.mr.map(|mr| unsafe { (*mr.as_ptr()).rkey })
+    #[inline]
+    fn rkey(&self) -> u32 {
+        // SAFETY: `mr` is owned.
+        unsafe { (*self.mr.as_raw()).rkey }
     }
 
     /// Returns whether the region may be registered next with this number: on the queue pair of its
@@ -473,13 +495,14 @@ impl<D: Scatter> Region<D> {
     }
 
     /// Returns region, key, access and state, for a work request.
-    pub(crate) fn parts(&self) -> Option<(NonNull<bindings::ib_mr>, u32, u32, &Cell<State>)> {
-        Some((self.mr?, self.rkey()?, self.access, &self.state))
+    #[inline]
+    pub(crate) fn parts(&self) -> (NonNull<bindings::ib_mr>, u32, u32, &Cell<State>) {
+        (self.mr.raw, self.rkey(), self.access, &self.state)
     }
 
     /// Returns the protection domain.
     pub fn protection_domain(&self) -> &Arc<ProtectionDomain> {
-        &self.pd
+        &self.mr.pd
     }
 }
 
@@ -498,11 +521,4 @@ unsafe fn advance_key(mr: NonNull<bindings::ib_mr>) {
     let next = mr.rkey.wrapping_add(1) & COUNTER;
     mr.lkey = (mr.lkey & !COUNTER) | next;
     mr.rkey = (mr.rkey & !COUNTER) | next;
-}
-
-impl<D: Scatter> Drop for Region<D> {
-    fn drop(&mut self) {
-        // The region must be deregistered before its fields unmap and free the data.
-        self.deregister();
-    }
 }

@@ -31,11 +31,9 @@ use kernel::{
 ///
 /// # Invariants
 ///
-/// `raw` is a valid domain of `device` that this object owns. `lkey` is its `local_dma_lkey`.
+/// `raw` is a valid domain of `device` that this object owns.
 pub struct ProtectionDomain {
     raw: NonNull<bindings::ib_pd>,
-    /// Copied to this struct because each I/O reads it twice.
-    lkey: u32,
     device: DeviceRef,
 }
 
@@ -56,10 +54,8 @@ impl ProtectionDomain {
         // SAFETY: `device` keeps the device registered. The name is static.
         let raw = unsafe { bindings::ib_alloc_pd(device.as_raw(), owner.as_char_ptr()) };
         let raw = NonNull::new(from_err_ptr(raw)?).ok_or(ENOMEM)?;
-        // SAFETY: `raw` was allocated above, and its `local_dma_lkey` never changes.
-        let lkey = unsafe { (*raw.as_ptr()).local_dma_lkey };
         // INVARIANT: `ib_alloc_pd` has allocated `raw` on `device` for this object.
-        let this = Self { raw, lkey, device };
+        let this = Self { raw, device };
         Ok(Arc::new(this, GFP_KERNEL)?)
     }
 
@@ -74,11 +70,24 @@ impl ProtectionDomain {
         self.raw.as_ptr()
     }
 
-    /// Returns the key for local access to memory that is mapped for the device.
+    /// Returns the access to memory that is mapped for the device.
     #[inline]
-    pub(crate) fn local_dma_lkey(&self) -> u32 {
-        self.lkey
+    pub(crate) fn local_memory(&self) -> LocalMemory {
+        LocalMemory {
+            device: self.device.as_raw(),
+            // SAFETY: `raw` is valid by the type invariant, and the key never changes.
+            lkey: unsafe { (*self.raw.as_ptr()).local_dma_lkey },
+        }
     }
+}
+
+/// Local access to all memory that is mapped for a device, by work requests of a domain.
+#[derive(Clone, Copy)]
+pub(crate) struct LocalMemory {
+    /// The device. Only compared.
+    pub(in crate::rdma) device: *mut bindings::ib_device,
+    /// The key (`local_dma_lkey`).
+    pub(in crate::rdma) lkey: u32,
 }
 
 impl Drop for ProtectionDomain {

@@ -110,7 +110,10 @@ use super::{
         WcError, //
     },
     device::DeviceRef,
-    pd::ProtectionDomain, //
+    pd::{
+        LocalMemory,
+        ProtectionDomain, //
+    },
 };
 use crate::{
     bindings,
@@ -240,6 +243,8 @@ pub struct QueuePair<E: QpContext> {
     #[pin]
     groups: Groups,
     pub(super) registrations: Registrations,
+    /// Copied to this struct because each I/O reads it twice.
+    local_memory: LocalMemory,
     init_attr: QpInitAttr<E>,
     #[pin]
     context: E,
@@ -287,6 +292,7 @@ impl<E: QpContext> QueuePair<E> {
                 init_attr.has_one_cq(),
                 init_attr.device().checks_invalidated_keys(),
             ),
+            local_memory: init_attr.pd.local_memory(),
             context <- context,
             // INVARIANT: The attributes have the address of this object as `qp_context`. Only moves
             // follow, so no later step can fail and leak the queue pair.
@@ -323,6 +329,12 @@ impl<E: QpContext> QueuePair<E> {
     #[inline]
     pub fn protection_domain(&self) -> &Arc<ProtectionDomain> {
         &self.init_attr.pd
+    }
+
+    /// Returns the access of work requests to memory that is mapped for the device.
+    #[inline]
+    pub(super) fn local_memory(&self) -> LocalMemory {
+        self.local_memory
     }
 
     /// Returns the completion queue of the sends.

@@ -578,7 +578,7 @@ impl<E: QpContext> QueuePair<E> {
             let write = body.rdma_rw().filter(|write| write.is_write());
             let write = write.ok_or((EINVAL, false))?;
             let message = message(body);
-            let sge = message.sge.as_source(self.protection_domain());
+            let sge = message.sge.as_source(self.local_memory());
             let mut sge = sge.map_err(|error| (error, false))?;
             let mut send = message.work_request(&mut sge, cqe);
             // SAFETY: The write and the memory of the message are part of the body and so live as

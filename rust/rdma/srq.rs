@@ -205,7 +205,7 @@ impl<E: QpContext> SharedReceiveQueue<E> {
     #[inline]
     pub fn post<T: Receive<E>>(&self, operation: Operation<T>) -> Result<(), Unposted<T>> {
         let fail = |(error, operation)| Unposted { error, operation };
-        let mut sges = match ReceiveSges::of(&*operation, &self.pd) {
+        let mut sges = match ReceiveSges::of(&*operation, self.pd.local_memory()) {
             Ok(sges) => sges,
             Err(error) => return Err(fail((error, operation))),
         };

@@ -5,10 +5,7 @@
 use super::Direction;
 use crate::{
     bindings,
-    rdma::{
-        device::DeviceRef,
-        pd::ProtectionDomain, //
-    },
+    rdma::pd::LocalMemory, //
 };
 use core::marker::PhantomData;
 use kernel::prelude::*;
@@ -27,13 +24,13 @@ pub struct Sge<'a> {
 impl<'a> Sge<'a> {
     #[inline]
     pub(crate) fn new(
-        device: &'a DeviceRef,
+        device: *mut bindings::ib_device,
         address: u64,
         length: u32,
         direction: Direction,
     ) -> Self {
         Self {
-            device: device.as_raw(),
+            device,
             address,
             length,
             direction,
@@ -53,35 +50,35 @@ impl<'a> Sge<'a> {
         self.direction
     }
 
-    /// Converts the entry for a work request of `domain` by which the device reads the memory.
+    /// Converts the entry for a work request by which the device of `memory` reads the memory.
     /// Fails with `EINVAL` if the mapping does not allow that, or is for another device.
     #[inline]
-    pub(in crate::rdma) fn as_source(&self, domain: &ProtectionDomain) -> Result<bindings::ib_sge> {
+    pub(in crate::rdma) fn as_source(&self, memory: LocalMemory) -> Result<bindings::ib_sge> {
         if !self.direction.is_to_device() {
             return Err(EINVAL);
         }
-        self.as_raw(domain)
+        self.as_raw(memory)
     }
 
-    /// Converts the entry for a work request of `domain` by which the device writes the memory.
+    /// Converts the entry for a work request by which the device of `memory` writes the memory.
     /// Fails with `EINVAL` if the mapping does not allow that, or is for another device.
     #[inline]
-    pub(in crate::rdma) fn as_sink(&self, domain: &ProtectionDomain) -> Result<bindings::ib_sge> {
+    pub(in crate::rdma) fn as_sink(&self, memory: LocalMemory) -> Result<bindings::ib_sge> {
         if !self.direction.is_from_device() {
             return Err(EINVAL);
         }
-        self.as_raw(domain)
+        self.as_raw(memory)
     }
 
     #[inline]
-    fn as_raw(&self, domain: &ProtectionDomain) -> Result<bindings::ib_sge> {
-        if self.device != domain.device().as_raw() {
+    fn as_raw(&self, memory: LocalMemory) -> Result<bindings::ib_sge> {
+        if self.device != memory.device {
             return Err(EINVAL);
         }
         Ok(bindings::ib_sge {
             addr: self.address,
             length: self.length,
-            lkey: domain.local_dma_lkey(),
+            lkey: memory.lkey,
         })
     }
 }

@@ -351,7 +351,7 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
     pub(super) fn sge_builder(&mut self) -> SgeBuilder<'_, 'q> {
         SgeBuilder {
             pieces: &mut self.wr_buffer.pieces,
-            domain: self.queue.protection_domain(),
+            memory: self.queue.local_memory(),
             inline_bytes: self.queue.inline_bytes(),
         }
     }
@@ -446,7 +446,7 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
         ) {
             return Err(EINVAL);
         }
-        region.parts().ok_or(EINVAL)
+        Ok(region.parts())
     }
 
     #[inline]

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     bindings,
     errno::ENOBUFS,
-    rdma::pd::ProtectionDomain, //
+    rdma::pd::LocalMemory, //
 };
 use kernel::prelude::*;
 
@@ -39,7 +39,7 @@ pub(super) struct SgeList {
 /// Appends memory pieces to a buffer.
 pub(super) struct SgeBuilder<'b, 'q> {
     pub(super) pieces: &'b mut FixedVec<'q, bindings::ib_sge>,
-    pub(super) domain: &'b ProtectionDomain,
+    pub(super) memory: LocalMemory,
     /// Maximum number of inline bytes of a work request.
     pub(super) inline_bytes: u32,
 }
@@ -50,12 +50,12 @@ impl SgeBuilder<'_, '_> {
     pub(super) fn gather<'a>(
         &mut self,
         pieces: impl IntoIterator<Item = Sge<'a>>,
-        entry: impl Fn(&Sge<'a>, &ProtectionDomain) -> Result<bindings::ib_sge>,
+        entry: impl Fn(&Sge<'a>, LocalMemory) -> Result<bindings::ib_sge>,
     ) -> Result<SgeList> {
         let sg_list = self.pieces.next();
         let (mut count, mut length) = (0usize, 0u32);
         for piece in pieces {
-            let raw = entry(&piece, self.domain)?;
+            let raw = entry(&piece, self.memory)?;
             length = length.checked_add(raw.length).ok_or(EINVAL)?;
             self.pieces.push(raw).ok_or(ENOBUFS)?;
             // Does not overflow: `pieces` has room for at least `count` entries.

@@ -21,7 +21,7 @@ use crate::{
     bindings,
     errno::ENOTCONN,
     rdma::{
-        pd::ProtectionDomain,
+        pd::LocalMemory,
         qp::{
             CqeNode,
             Fault,
@@ -53,16 +53,16 @@ impl ReceiveSges {
     ///
     /// # Errors
     ///
-    /// `EINVAL` if one is mapped for another device than that of `domain`, or not for writing by
+    /// `EINVAL` if one is mapped for another device than that of `memory`, or not for writing by
     /// the device.
     #[inline]
     pub(in crate::rdma) fn of<E: QpContext>(
         receive: &impl Receive<E>,
-        domain: &ProtectionDomain,
+        memory: LocalMemory,
     ) -> Result<Self> {
-        let first = receive.buffer().as_sink(domain)?;
+        let first = receive.buffer().as_sink(memory)?;
         let (second, count) = match receive.second_buffer() {
-            Some(second) => (second.as_sink(domain)?, 2),
+            Some(second) => (second.as_sink(memory)?, 2),
             None => (pin_init::zeroed(), 1),
         };
         Ok(Self {
@@ -297,7 +297,7 @@ impl<E: QpContext> QueuePair<E> {
         let slot = operation.into_received::<E>();
         // SAFETY: The slot is a live allocation that nobody else has.
         let body = unsafe { &(*slot.as_ptr()).body };
-        let result = ReceiveSges::of(body, self.protection_domain()).and_then(|mut sges| {
+        let result = ReceiveSges::of(body, self.local_memory()).and_then(|mut sges| {
             let request = sges.work_request(slot.as_ptr().cast());
             // SAFETY: The work request is well-formed. The memory that it names belongs to the
             // slot, which is valid until its completion.
