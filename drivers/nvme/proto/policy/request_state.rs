@@ -112,8 +112,13 @@ impl RequestState {
     #[must_use]
     pub const fn after(self, event: RequestEvent) -> (Self, RequestAction) {
         match (self, event) {
-            // The common case: the send completes first, and the target invalidates the key.
+            // The common case: the send completes first, and the target invalidates the key. The
+            // functions of the other cases are cold, so the compiler tests these first.
+            (Self::Posted, RequestEvent::SendDone) => (Self::Sent, RequestAction::Wait),
             (Self::PostedRegion, RequestEvent::SendDone) => (Self::SentRegion, RequestAction::Wait),
+            (Self::Sent, RequestEvent::Response(RemoteInvalidation::None)) => {
+                (Self::Idle, RequestAction::Complete)
+            }
             (Self::SentRegion, RequestEvent::Response(RemoteInvalidation::Own)) => {
                 (Self::Idle, RequestAction::Complete)
             }
@@ -145,11 +150,10 @@ impl RequestState {
         }
     }
 
-    /// `after` handles this event in `PostedRegion`.
-    #[inline]
+    /// `after` handles this event in `Posted` and `PostedRegion`.
+    #[cold]
     const fn send_done(self) -> (Self, RequestAction) {
         match self {
-            Self::Posted => (Self::Sent, RequestAction::Wait),
             Self::Answered => (Self::Idle, RequestAction::Complete),
             Self::AnsweredRegion => (Self::Invalidating, RequestAction::PostLocalInvalidate),
             _ => self.broken(ProtocolError::AlreadySent),
