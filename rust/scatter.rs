@@ -45,3 +45,22 @@ pub unsafe trait Scatter {
     /// Returns whether a device may access the listed memory in `direction`. Any context.
     fn allows(&self, direction: Direction) -> bool;
 }
+
+// SAFETY: `None` lists no memory.
+unsafe impl<D: Scatter> Scatter for Option<D> {
+    #[inline]
+    fn fill(&mut self, table: Pin<&mut ScatterTable>) -> Result {
+        match self {
+            Some(data) => data.fill(table),
+            None => {
+                table.clear();
+                Ok(())
+            }
+        }
+    }
+
+    #[inline]
+    fn allows(&self, direction: Direction) -> bool {
+        self.as_ref().is_none_or(|data| data.allows(direction))
+    }
+}

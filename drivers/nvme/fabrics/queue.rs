@@ -14,10 +14,7 @@ use kernel::{
         Mutex, //
     },
 };
-use nvme_rdma_transport::{
-    queue,
-    stats::QueueStats, //
-};
+use nvme_rdma_transport::queue;
 use rrdma::{
     rdma::{
         cm::Connected,
@@ -34,7 +31,6 @@ pub(crate) type Queue = queue::Queue<CoreRequests>;
 pub(crate) struct RdmaQueue {
     pub(crate) qid: u16,
     pub(crate) association: Arc<Association>,
-    pub(crate) stats: Arc<QueueStats>,
     /// The queue pair, for submitters.
     pub(crate) queue_pair: RcuSlot<QueuePair<Queue>>,
     #[pin]
@@ -44,12 +40,10 @@ pub(crate) struct RdmaQueue {
 impl RdmaQueue {
     /// Creates a queue without a connection. May sleep.
     pub(crate) fn new(qid: u16, association: Arc<Association>) -> Result<Pin<KBox<Self>>> {
-        let stats = Arc::init(QueueStats::new(qid, false), GFP_KERNEL)?;
         KBox::pin_init(
             pin_init!(Self {
                 qid,
                 association,
-                stats,
                 queue_pair: RcuSlot::new(),
                 connection <- new_mutex!(None, "nvme_rdma_rust::RdmaQueue"),
             }),

@@ -12,7 +12,10 @@ use crate::{
         Queue,
         RdmaQueue, //
     },
-    ulp::CoreRequests, //
+    ulp::{
+        CoreCommand,
+        CoreRequests, //
+    }, //
 };
 use kernel::{
     alloc::AllocError,
@@ -35,7 +38,6 @@ use nvme_core::{
     WeakController, //
 };
 use nvme_proto::{
-    format::sqe::Command,
     policy::limits::transfer::{
         self,
         CapsuleLimits,
@@ -154,7 +156,7 @@ impl Rdma {
             let setup = QueueSetup {
                 config: self.config(queue.qid, params, max_send_entries),
                 controller_id: params.controller_id,
-                stats: queue.stats.clone(),
+                stats: (),
                 data: self.association.controller.clone(),
                 channels: None,
             };
@@ -266,7 +268,7 @@ impl Transport for Rdma {
         };
         let submission = Submission {
             tag: request.tag(),
-            command: Command::without_sgl(request.command()),
+            command: CoreCommand,
             direction: match request.is_write() {
                 true => Direction::ToDevice,
                 false => Direction::FromDevice,

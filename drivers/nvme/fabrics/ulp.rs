@@ -15,17 +15,26 @@ use nvme_core::{
     WeakController, //
 };
 use nvme_proto::format::{
-    cid::Tag,
-    cqe::Completion, //
+    cid::{
+        CommandId,
+        Tag, //
+    },
+    cqe::Completion,
+    sqe::{
+        Command,
+        IoOp, //
+    },
 };
 use nvme_rdma_transport::{
-    stats::QueueStats,
     trace::{
         EndedCommand,
         QueueId,
         QueuedCommand, //
     },
-    ulp::Ulp,
+    ulp::{
+        Entry,
+        Ulp, //
+    },
 };
 use rrdma::{
     errno,
@@ -35,9 +44,26 @@ use rrdma::{
 /// Requests of nvme-core.
 pub(crate) struct CoreRequests;
 
+/// The command that nvme-core has set up in a request.
+pub(crate) struct CoreCommand;
+
+impl Entry<Request> for CoreCommand {
+    #[inline(always)]
+    fn io_op(&self, _qid: u16) -> IoOp {
+        IoOp::Other
+    }
+
+    #[inline(always)]
+    fn write(self, request: &Request, id: CommandId, entry: &mut [u8; Command::SIZE]) {
+        Command::copy_of_core(request.command(), id, entry);
+    }
+}
+
 impl Ulp for CoreRequests {
     type Payload = Request;
     type Rejected = Refused;
+    type Command = CoreCommand;
+    type Stats = ();
     type QueueData = Arc<WeakController>;
     type Wake = Recovery;
 
@@ -46,7 +72,7 @@ impl Ulp for CoreRequests {
     #[inline(always)]
     fn complete(
         _controller: &Arc<WeakController>,
-        _stats: &QueueStats,
+        _stats: &(),
         completion: Completion,
         request: Request,
     ) {

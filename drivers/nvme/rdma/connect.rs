@@ -20,7 +20,6 @@ use crate::{
         Queue,
         QueueParts, //
     },
-    stats::QueueStats,
     trace::QueueId,
     ulp::{
         Ulp,
@@ -125,7 +124,7 @@ pub struct QueueSetup<'a, U: Ulp> {
     /// Controller identifier; 0 for the admin queue, before the target assigns one.
     pub controller_id: u16,
     /// Counters for this queue number.
-    pub stats: Arc<QueueStats>,
+    pub stats: U::Stats,
     /// Data that the ULP keeps with the queue.
     pub data: U::QueueData,
     /// Admin channels, for an admin queue.

@@ -77,7 +77,7 @@ use crate::{
         QueueConfig,
         ADMIN_CHANNELS, //
     },
-    stats::QueueStats,
+    stats::Counters,
     trace::CommandSource,
     ulp::{
         Ulp,
@@ -125,11 +125,11 @@ use rrdma::{
 };
 
 /// A block request for a queue.
-pub struct Submission<P> {
+pub struct Submission<C, P> {
     /// Tag of the request, below [`QueueConfig::requests`].
     pub tag: u32,
-    /// The command. The queue sets its identifier and SGL.
-    pub command: Command,
+    /// What the command is made from. The queue sets its identifier and SGL.
+    pub command: C,
     /// The request, with its data if it has any.
     pub payload: P,
     /// Direction of the data.
@@ -255,7 +255,7 @@ impl<U: Ulp> Queue<U> {
 
     /// Returns the counters of the queue.
     #[inline]
-    pub fn stats(&self) -> &QueueStats {
+    pub fn stats(&self) -> &U::Stats {
         &self.core.stats
     }
 
@@ -277,7 +277,7 @@ impl<U: Ulp> Queue<U> {
     pub fn submit(
         queue: &QueuePair<Self>,
         guard: &rcu::Guard,
-        submission: Submission<U::Payload>,
+        submission: Submission<U::Command, U::Payload>,
         doorbell: Doorbell,
     ) -> Result<(), U::Rejected> {
         let this = queue.context();
@@ -299,7 +299,7 @@ impl<U: Ulp> Queue<U> {
         };
         let Loaded {
             capsule, data_mode, ..
-        } = match slot.load(&this.core, command, Some(transfer)) {
+        } = match slot.load(&this.core, command, transfer) {
             Ok(loaded) => loaded,
             Err(unsent) => return reject::<U>(unsent),
         };
@@ -385,7 +385,7 @@ impl<U: Ulp> Queue<U> {
         data: Option<CommandData>,
     ) -> Result {
         let slot = queue.context().admin_slot(pending).ok_or(EINVAL)?;
-        let transfer = data.map(CommandData::into_transfer).transpose()?;
+        let transfer = CommandData::into_transfer(data)?;
         match slot.slot.submit(queue, command, transfer) {
             Ok(_) => Ok(()),
             Err(unsent) => Err(unsent.error),
@@ -556,6 +556,7 @@ impl<U: Ulp> ResponseHandler for Queue<U> {
 
 impl<U: Ulp> CommandKind for Requests<U> {
     type Payload = U::Payload;
+    type Command = U::Command;
     type Queue = Queue<U>;
 
     const SOURCE: CommandSource = CommandSource::Request;
@@ -582,12 +583,13 @@ impl<U: Ulp> SlotLookup for Requests<U> {
 }
 
 impl<U: Ulp> CommandKind for Commands<U> {
-    type Payload = Buffer;
+    type Payload = Option<Buffer>;
+    type Command = Command;
     type Queue = Queue<U>;
 
     const SOURCE: CommandSource = CommandSource::Transport;
 
-    fn retries(_payload: &Buffer) -> u64 {
+    fn retries(_payload: &Option<Buffer>) -> u64 {
         0
     }
 }
@@ -597,7 +599,8 @@ impl<U: Ulp> SlotLookup for Commands<U> {
         queue.tag_kind(tag).map(TagKind::slot)
     }
 
-    fn complete(queue: &Queue<U>, completion: Completion, data: Option<Buffer>) {
+    fn complete(queue: &Queue<U>, completion: Completion, data: Option<Option<Buffer>>) {
+        let data = data.flatten();
         match queue.tag_kind(completion.command_id().tag().get()) {
             Some(TagKind::Admin(admin)) => admin.pending.deliver(Reply { completion, data }),
             Some(TagKind::Aer(aer)) => {

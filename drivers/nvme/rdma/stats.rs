@@ -22,6 +22,7 @@
 
 use kernel::{
     prelude::*,
+    sync::Arc,
     time::{
         Instant,
         Monotonic, //
@@ -41,6 +42,59 @@ use rrdma::{
         SingleWriterCounter,
     },
 };
+
+/// The counters of a queue, as its handlers use them. With `()`, nothing is counted.
+///
+/// Only handlers of the queue's completions may count and, after the drain, the queue's owner.
+pub trait Counters: Send + Sync + 'static {
+    /// Numbers of one command, until it ends.
+    type Command: Default + Send;
+
+    /// Returns the numbers of a command of `bytes` that is about to be posted. Any context.
+    fn begin(&self, kind: IoOp, bytes: u32) -> Self::Command;
+
+    /// Sets how the data of a command is transferred. Any context.
+    fn set_data_mode(command: &mut Self::Command, data_mode: DataMode);
+
+    /// Counts a completion of a work request.
+    fn completed(&self, completion: &Completion<'_>);
+
+    /// Counts a key that this host invalidated.
+    fn invalidated(&self);
+
+    /// Counts a command that the target answered.
+    fn answered(&self, command: &Self::Command, response: AnsweredCommand);
+
+    /// Counts a command that was posted and ends with the queue.
+    fn lost(&self, command: &Self::Command, position: PostPosition);
+
+    /// Returns the number of commands with a response. Any context.
+    fn ended(&self) -> u64;
+}
+
+impl Counters for () {
+    type Command = ();
+
+    #[inline(always)]
+    fn begin(&self, _kind: IoOp, _bytes: u32) {}
+
+    #[inline(always)]
+    fn set_data_mode(_command: &mut (), _data_mode: DataMode) {}
+
+    #[inline(always)]
+    fn completed(&self, _completion: &Completion<'_>) {}
+
+    fn invalidated(&self) {}
+
+    #[inline(always)]
+    fn answered(&self, _command: &(), _response: AnsweredCommand) {}
+
+    fn lost(&self, _command: &(), _position: PostPosition) {}
+
+    fn ended(&self) -> u64 {
+        0
+    }
+}
 
 /// A counter that user space can read.
 #[derive(Clone, Copy)]
@@ -131,7 +185,7 @@ pub struct QueueStats {
 
 /// How the data of a command is transferred.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum DataMode {
+pub enum DataMode {
     /// The command has no data.
     #[default]
     Nothing,
@@ -147,7 +201,7 @@ impl DataMode {
 
 /// Position of a command's send among those that one call posts.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PostPosition {
+pub enum PostPosition {
     /// The first command of the call; it counts as the doorbell.
     First,
     /// A command after the first.
@@ -163,38 +217,23 @@ impl PostPosition {
 
 /// Numbers of one command, until it ends.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct CommandStats {
+pub struct CommandStats {
     kind: IoOp,
     /// Set when the data is mapped.
-    pub(crate) data_mode: DataMode,
+    data_mode: DataMode,
     bytes: u32,
     /// Time at which the command was posted, if latencies are counted.
     began: Option<Instant<Monotonic>>,
 }
 
-impl CommandStats {
-    /// Returns the numbers of a command that is about to be posted.
-    #[inline]
-    pub(crate) fn new(stats: &QueueStats, kind: IoOp, bytes: u32) -> Self {
-        Self {
-            began: stats.counts_latencies().then(Instant::now),
-            kind,
-            data_mode: DataMode::Nothing,
-            bytes,
-        }
-    }
-}
-
 /// A command with a response.
-pub(crate) struct AnsweredCommand<'a> {
-    /// Its numbers.
-    pub(crate) stats: &'a CommandStats,
+pub struct AnsweredCommand {
     /// Its position in the post.
-    pub(crate) position: PostPosition,
+    pub position: PostPosition,
     /// The status of the response.
-    pub(crate) status: Status,
+    pub status: Status,
     /// The target invalidated the command's key.
-    pub(crate) remotely_invalidated: bool,
+    pub remotely_invalidated: bool,
 }
 
 const fn data_mode_counters() -> DataModeCounters {
@@ -232,53 +271,9 @@ impl QueueStats {
         self.timed.set(timed);
     }
 
-    /// Counts a completion of a work request.
-    ///
-    /// Like all methods that count, this may be called only by handlers of the queue's completions
-    /// and, after the drain, by the queue's owner.
-    #[inline]
-    pub(crate) fn completed(&self, completion: &Completion<'_>) {
-        self.completions.add(1);
-        if completion.begins_poll() {
-            self.polls.add(1);
-        }
-    }
-
-    /// Counts a request that is about to be retried.
+    /// Counts a request that is about to be retried. As [`Counters`] requires.
     pub fn retried(&self) {
         self.retries.add(1);
-    }
-
-    /// Counts a key that this host invalidated.
-    #[inline]
-    pub(crate) fn invalidated(&self) {
-        self.local_invalidations.add(1);
-        self.doorbells.add(1);
-    }
-
-    /// Counts a command that the target answered.
-    #[inline]
-    pub(crate) fn answered(&self, command: AnsweredCommand<'_>) {
-        let stats = command.stats;
-        if let Some(began) = stats.began {
-            self.took(stats.kind, began);
-        }
-        self.doorbells.add(command.position.doorbells());
-        self.remote_invalidations
-            .add(command.remotely_invalidated.into());
-        if let Some(modes) = self.commands.get(stats.kind as usize) {
-            count_mode(modes, stats.data_mode);
-        }
-        match self.bytes.get(stats.kind as usize) {
-            Some(bytes) if command.status.is_success() => bytes.add(stats.bytes.into()),
-            _ => self.errors.add(1),
-        }
-    }
-
-    /// Counts a command that was posted and ends with the queue.
-    pub(crate) fn lost(&self, stats: &CommandStats, position: PostPosition) {
-        self.doorbells.add(position.doorbells());
-        count_mode(&self.lost, stats.data_mode);
     }
 
     /// Counts the latency of a command that ends.
@@ -305,11 +300,6 @@ impl QueueStats {
         sum(self.all().filter_map(|modes| modes.get(data_mode as usize)))
     }
 
-    /// Returns the number of commands with a response.
-    pub(crate) fn ended(&self) -> u64 {
-        sum(self.commands.iter().flatten())
-    }
-
     /// Returns the number of commands of a kind with a response.
     fn of_kind(&self, kind: IoOp) -> u64 {
         let modes = self.commands.get(kind as usize);
@@ -328,6 +318,65 @@ impl QueueStats {
         sum(self.all().flatten())
             .wrapping_add(self.by(DataMode::ByKey))
             .wrapping_add(self.local_invalidations.get())
+    }
+}
+
+impl Counters for Arc<QueueStats> {
+    type Command = CommandStats;
+
+    #[inline]
+    fn begin(&self, kind: IoOp, bytes: u32) -> CommandStats {
+        CommandStats {
+            began: self.counts_latencies().then(Instant::now),
+            kind,
+            data_mode: DataMode::Nothing,
+            bytes,
+        }
+    }
+
+    #[inline]
+    fn set_data_mode(command: &mut CommandStats, data_mode: DataMode) {
+        command.data_mode = data_mode;
+    }
+
+    #[inline]
+    fn completed(&self, completion: &Completion<'_>) {
+        self.completions.add(1);
+        if completion.begins_poll() {
+            self.polls.add(1);
+        }
+    }
+
+    #[inline]
+    fn invalidated(&self) {
+        self.local_invalidations.add(1);
+        self.doorbells.add(1);
+    }
+
+    #[inline]
+    fn answered(&self, command: &CommandStats, response: AnsweredCommand) {
+        if let Some(began) = command.began {
+            self.took(command.kind, began);
+        }
+        self.doorbells.add(response.position.doorbells());
+        self.remote_invalidations
+            .add(response.remotely_invalidated.into());
+        if let Some(modes) = self.commands.get(command.kind as usize) {
+            count_mode(modes, command.data_mode);
+        }
+        match self.bytes.get(command.kind as usize) {
+            Some(bytes) if response.status.is_success() => bytes.add(command.bytes.into()),
+            _ => self.errors.add(1),
+        }
+    }
+
+    fn lost(&self, command: &CommandStats, position: PostPosition) {
+        self.doorbells.add(position.doorbells());
+        count_mode(&self.lost, command.data_mode);
+    }
+
+    fn ended(&self) -> u64 {
+        sum(self.commands.iter().flatten())
     }
 }
 

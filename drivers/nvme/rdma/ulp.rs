@@ -7,7 +7,7 @@ use super::{
         ConnError,
         Wake, //
     },
-    stats::QueueStats,
+    stats::Counters,
     trace::{
         EndedCommand,
         QueueId,
@@ -18,12 +18,44 @@ use kernel::{
     prelude::*,
     str::CStr, //
 };
-use nvme_proto::format::{cid::Tag, cqe::Completion};
+use nvme_proto::format::{
+    cid::{
+        CommandId,
+        Tag, //
+    },
+    cqe::Completion,
+    sqe::{
+        Command,
+        IoOp, //
+    },
+};
 use rrdma::{
     rdma::cm,
     scatter::Scatter,
     sync::Msecs, //
 };
+
+/// What a command with a payload `P` is made from.
+pub trait Entry<P> {
+    /// Returns the kind of the command on a queue, for counters.
+    fn io_op(&self, qid: u16) -> IoOp;
+
+    /// Writes the command with the identifier `id`, without its SGL, to the buffer that is sent.
+    fn write(self, payload: &P, id: CommandId, entry: &mut [u8; Command::SIZE]);
+}
+
+impl<P> Entry<P> for Command {
+    #[inline]
+    fn io_op(&self, qid: u16) -> IoOp {
+        self.io_op(qid)
+    }
+
+    #[inline(always)]
+    fn write(mut self, _payload: &P, id: CommandId, entry: &mut [u8; Command::SIZE]) {
+        self.set_command_id(id);
+        self.write_to(entry);
+    }
+}
 
 /// An upper-layer protocol. Only the type is used; there need not be a value.
 ///
@@ -36,6 +68,12 @@ pub trait Ulp: Sized + Send + Sync + 'static {
     /// [`complete`](Self::complete), to [`reject`](Self::reject), or to the closure of
     /// [`Queue::end`](super::queue::Queue::end).
     type Payload: Scatter + Send + 'static;
+
+    /// What the command of a request is made from, besides the payload.
+    type Command: Entry<Self::Payload>;
+
+    /// Counters of a queue; `()` if nobody reads them.
+    type Stats: Counters;
 
     /// A request that was not sent, in the form that the block layer takes back.
     type Rejected;
@@ -54,7 +92,7 @@ pub trait Ulp: Sized + Send + Sync + 'static {
     /// Softirq context; for a polled queue, any context.
     fn complete(
         queue: &Self::QueueData,
-        stats: &QueueStats,
+        stats: &Self::Stats,
         completion: Completion,
         payload: Self::Payload,
     );

@@ -11,12 +11,14 @@ use super::{
 use crate::trace;
 use kernel::{
     prelude::*,
-    str::CStr, //
+    str::CStr,
+    sync::Arc, //
 };
 use nvme_proto::{
     format::{
         cid::Tag,
         cqe::Completion,
+        sqe::Command,
         status, //
     },
     policy::{
@@ -56,6 +58,8 @@ use rrdma::{
 impl Ulp for Io {
     type Payload = RequestPayload<Io>;
     type Rejected = Refused<Io>;
+    type Command = Command;
+    type Stats = Arc<QueueStats>;
     type QueueData = QueueData;
     type Wake = TimedCompletion;
 
@@ -64,7 +68,7 @@ impl Ulp for Io {
     #[inline(always)]
     fn complete(
         queue: &QueueData,
-        stats: &QueueStats,
+        stats: &Arc<QueueStats>,
         completion: Completion,
         payload: RequestPayload<Io>,
     ) {

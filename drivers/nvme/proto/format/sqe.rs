@@ -111,16 +111,30 @@ impl Command {
         Self::set_sgl_of(&mut self.0, sgl);
     }
 
-    /// Copies the entry to the buffer that is sent. Copying by words lets the compiler store
-    /// constant words directly there.
+    /// Copies the entry without its SGL to the buffer that is sent.
     #[inline(always)]
     pub fn write_to(&self, entry: &mut [u8; Self::SIZE]) {
-        let (from, mut to) = (self.fields(), Writer::over(entry));
+        Self::copy(&self.0, entry);
+    }
+
+    /// Copies an entry that nvme-core has set up, with another identifier and without its SGL, to
+    /// the buffer that is sent.
+    #[inline(always)]
+    pub fn copy_of_core(from: &[u8; Self::SIZE], id: CommandId, entry: &mut [u8; Self::SIZE]) {
+        Self::copy(from, entry);
+        let flags = Reader::over(entry).u8::<1>();
+        let mut to = Writer::over(entry);
+        to.put::<1, 1>([flags | Self::FLAG_SGL]);
+        to.put::<2, 2>(id.get().to_le_bytes());
+    }
+
+    /// Copies all but the SGL. Copying by words lets the compiler store constant words directly.
+    #[inline(always)]
+    fn copy(from: &[u8; Self::SIZE], to: &mut [u8; Self::SIZE]) {
+        let (from, mut to) = (Reader::over(from), Writer::over(to));
         to.put::<0, 8>(from.u64::<0>().to_le_bytes());
         to.put::<8, 8>(from.u64::<8>().to_le_bytes());
         to.put::<16, 8>(from.u64::<16>().to_le_bytes());
-        to.put::<24, 8>(from.u64::<24>().to_le_bytes());
-        to.put::<32, 8>(from.u64::<32>().to_le_bytes());
         to.put::<40, 8>(from.u64::<40>().to_le_bytes());
         to.put::<48, 8>(from.u64::<48>().to_le_bytes());
         to.put::<56, 8>(from.u64::<56>().to_le_bytes());
@@ -197,16 +211,6 @@ impl Command {
         Self(bytes)
     }
 
-    /// Returns the entry with these bytes, which have no SGL yet, such as those of nvme-core.
-    #[inline(always)]
-    pub fn without_sgl(bytes: &[u8; Self::SIZE]) -> Self {
-        let mut command = Self(*bytes);
-        let flags = command.flags();
-        command.put::<1, 1>([flags | Self::FLAG_SGL]);
-        command.set_sgl(Sgl::null());
-        command
-    }
-
     /// Returns the bytes of the entry.
     #[inline]
     pub const fn as_bytes(&self) -> &[u8; Self::SIZE] {
@@ -250,10 +254,9 @@ mod tests {
         assert_eq!(Command::from_bytes(expected), command);
         let mut written = [0xaa; 64];
         command.write_to(&mut written);
+        assert_eq!(written[24..40], [0xaa; 16]);
+        Command::set_sgl_of(&mut written, sgl);
         assert_eq!(written, expected);
-        Command::set_sgl_of(&mut written, Sgl::null());
-        command.set_sgl(Sgl::null());
-        assert_eq!(written, *command.as_bytes());
     }
 
     #[test]
@@ -267,12 +270,13 @@ mod tests {
     }
 
     #[test]
-    fn bytes_get_a_null_sgl_and_keep_the_rest() {
+    fn an_entry_of_the_core_gets_an_identifier_and_keeps_the_rest() {
         let mut bytes = core::array::from_fn(|at| at as u8);
-        let command = Command::without_sgl(&bytes);
-        bytes[1] = 0x41;
-        bytes[24..40].copy_from_slice(&Sgl::null().to_bytes());
-        assert_eq!(*command.as_bytes(), bytes);
+        let mut copy = [0xaa; 64];
+        Command::copy_of_core(&bytes, CommandId::from_wire(0xb123), &mut copy);
+        bytes[1..4].copy_from_slice(&[0x41, 0x23, 0xb1]);
+        bytes[24..40].fill(0xaa);
+        assert_eq!(copy, bytes);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::{
         SlotLookup, //
     },
     sync_command::{
+        CommandData,
         CommandError,
         Reply, //
     },
@@ -53,7 +54,7 @@ pub(crate) struct AdminSlot<K: CommandKind> {
     pub(super) pending: Arc<PendingReply>,
 }
 
-impl<K: SlotLookup<Payload = Buffer>> AdminSlot<K> {
+impl<K: SlotLookup> AdminSlot<K> {
     /// Allocates the slot. May sleep.
     pub(super) fn new(
         tag: u16,
@@ -153,7 +154,7 @@ pub(super) struct AerSlot<K: CommandKind> {
     completion: IrqLock<Option<AerCompletion>>,
 }
 
-impl<K: SlotLookup> AerSlot<K> {
+impl<K: SlotLookup<Payload = Option<Buffer>, Command = Command>> AerSlot<K> {
     /// Allocates the slot. May sleep.
     pub(super) fn new(tag: u16, pd: &Arc<ProtectionDomain>) -> Result<Pin<KBox<Self>>> {
         KBox::try_pin_init(
@@ -174,7 +175,8 @@ impl<K: SlotLookup> AerSlot<K> {
     /// yet.
     pub(super) fn submit(&self, queue: &QueuePair<K::Queue>) -> Result<(), CommandError> {
         let request = Command::async_event_request();
-        match self.slot.submit(queue, request, None) {
+        let nothing = CommandData::into_transfer(None).map_err(CommandError::Code)?;
+        match self.slot.submit(queue, request, nothing) {
             Ok(_) => Ok(()),
             Err(unsent) => Err(CommandError::Code(unsent.error)),
         }

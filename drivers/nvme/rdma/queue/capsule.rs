@@ -9,6 +9,7 @@ use crate::{
         PostPosition, //
     },
     trace::CommandSource,
+    ulp::Entry, //
 };
 use kernel::{
     prelude::*,
@@ -35,8 +36,11 @@ use rrdma::{
 /// of their data, and of the queue that sends them.
 pub(super) trait CommandKind: Sized + 'static {
     /// What a command is sent with, and returned with: a block request with its data, if any; or a
-    /// buffer of data.
+    /// buffer of data, if any.
     type Payload: Scatter + Send + 'static;
+
+    /// What a command is made from, besides its payload.
+    type Command: Entry<Self::Payload>;
 
     /// Context of the queue pair.
     type Queue: QueueContext;

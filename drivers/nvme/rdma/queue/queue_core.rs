@@ -8,10 +8,7 @@ use crate::{
         ErrorNotifier, //
     },
     params::QueueConfig,
-    stats::{
-        DataMode,
-        QueueStats, //
-    },
+    stats::DataMode,
     trace::QueueId,
     ulp::Ulp,
 };
@@ -41,7 +38,7 @@ use rrdma::{
 /// Identity, limits, counters and errors of a queue.
 pub(crate) struct QueueCore<U: Ulp> {
     pub(super) id: QueueId,
-    pub(super) stats: Arc<QueueStats>,
+    pub(super) stats: U::Stats,
     pub(super) data: U::QueueData,
     pub(super) notifier: Arc<ErrorNotifier<U::Wake>>,
     inline: InlineLimit,
@@ -56,7 +53,7 @@ pub(crate) struct QueueCore<U: Ulp> {
 /// Parts to create a [`QueueCore`] from.
 pub(crate) struct CoreParts<U: Ulp> {
     pub(crate) id: QueueId,
-    pub(crate) stats: Arc<QueueStats>,
+    pub(crate) stats: U::Stats,
     pub(crate) data: U::QueueData,
     pub(crate) notifier: Arc<ErrorNotifier<U::Wake>>,
     pub(crate) polled: Option<DirectQueue>,
@@ -95,11 +92,11 @@ impl<U: Ulp> QueueCore<U> {
     #[inline]
     pub(super) fn data_mode(
         &self,
-        direction: Option<Direction>,
+        direction: Direction,
         segments: u32,
         length: u32,
     ) -> DataMode {
-        let is_sent = matches!(direction, Some(Direction::ToDevice));
+        let is_sent = direction == Direction::ToDevice;
         match segments {
             0 => DataMode::Nothing,
             _ if is_sent && self.inline.allows(length, segments) => DataMode::InCapsule,

@@ -3,7 +3,10 @@
 //! Receives of responses.
 
 use super::queue_core::QueueContext;
-use crate::conn_error::ConnError;
+use crate::{
+    conn_error::ConnError,
+    stats::Counters, //
+};
 use kernel::prelude::*;
 use nvme_proto::format::cqe;
 use rrdma::rdma::{

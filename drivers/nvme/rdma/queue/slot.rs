@@ -16,6 +16,7 @@ use super::{
         QueueCore, //
     },
     slot_state::{
+        CommandStats,
         SlotResponse,
         SlotState,
         Unsent, //
@@ -25,7 +26,7 @@ use crate::{
     conn_error::ConnError,
     stats::{
         AnsweredCommand,
-        CommandStats,
+        Counters,
         DataMode, //
     },
     trace::{
@@ -50,7 +51,6 @@ use nvme_proto::{
             Tag, //
         },
         cqe,
-        sqe::Command,
     },
     policy::request_state::{
         RemoteInvalidation,
@@ -120,7 +120,7 @@ impl<K: SlotLookup> Slot<K> {
                 capsule: Some(Operation::new(Capsule::new(tag, pd, pages)?)?),
                 rkey: None,
                 response: None,
-                stats: CommandStats::default(),
+                stats: CommandStats::<K>::default(),
             }),
             orphan: Claim::new(None),
         })
@@ -135,8 +135,8 @@ impl<K: SlotLookup> Slot<K> {
     pub(super) fn submit(
         &self,
         queue: &QueuePair<K::Queue>,
-        command: Command,
-        transfer: Option<Transfer<K::Payload>>,
+        command: K::Command,
+        transfer: Transfer<K::Payload>,
     ) -> Result<CommandId, Unsent<K::Payload>> {
         let core = queue.context().core();
         let Loaded {
@@ -162,15 +162,15 @@ impl<K: SlotLookup> Slot<K> {
     pub(super) fn load(
         &self,
         core: &QueueCore<UlpOf<K>>,
-        command: Command,
-        transfer: Option<Transfer<K::Payload>>,
+        command: K::Command,
+        transfer: Transfer<K::Payload>,
     ) -> Result<Loaded<K>, Unsent<K::Payload>> {
-        let bytes = transfer.as_ref().map_or(0, |transfer| transfer.length);
+        let bytes = transfer.length;
         let Some(mut state) = self.state.try_claim() else {
-            return Err(in_use(transfer));
+            return Err(in_use(transfer.payload));
         };
         let Some(mut capsule) = state.capsule.take() else {
-            return Err(in_use(transfer));
+            return Err(in_use(transfer.payload));
         };
         let data_mode = match state.prepare(core, &mut capsule, command, transfer) {
             Ok(data_mode) => data_mode,
@@ -422,23 +422,23 @@ impl<K: SlotLookup> Slot<K> {
             return;
         };
         let remotely_invalidated = invalidation.is_some();
-        if let Some(invalidation) = invalidation {
-            // If this proves nothing, `release` returns `None`: the request then ends at the drain.
-            capsule.region.invalidated_by(invalidation);
-        }
-        let payload = capsule.region.release();
+        let payload = match invalidation {
+            // If this proves nothing, the result is `None`: the request then ends at the drain.
+            Some(invalidation) => capsule.region.release_invalidated(invalidation),
+            None => capsule.region.release(),
+        };
         let (status, result) = (completion.status(), completion.result);
         let (position, retries) = (capsule.position, retries::<K>(&payload));
         let (core, command) = (queue.context().core(), &mut capsule.command);
         UlpOf::<K>::trace_ended(move || {
             ended::<K>(core, command, retries, CommandEnd { status, result })
         });
-        core.stats.answered(AnsweredCommand {
-            stats: &state.stats,
+        let response = AnsweredCommand {
             position,
             status,
             remotely_invalidated,
-        });
+        };
+        core.stats.answered(&state.stats, response);
         // From now on, the tag may be reused.
         state.free();
         K::complete(queue.context(), completion, payload);
@@ -506,12 +506,11 @@ impl<K: SlotLookup> Complete<K::Queue> for Capsule<K> {
 #[inline(never)]
 fn misplaced<K: CommandKind>(_: Operation<Capsule<K>>) {}
 
-/// Returns the error of a tag in use. Inlined, so that the common path keeps `transfer` in registers.
-#[inline(always)]
-fn in_use<P>(transfer: Option<Transfer<P>>) -> Unsent<P> {
+/// Returns the error of a tag in use.
+fn in_use<P>(payload: P) -> Unsent<P> {
     Unsent {
         error: EBUSY,
-        payload: transfer.map(|transfer| transfer.payload),
+        payload: Some(payload),
     }
 }
 

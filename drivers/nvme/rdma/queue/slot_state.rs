@@ -12,10 +12,16 @@ use super::{
     },
     queue_core::QueueCore,
 };
-use crate::stats::{
-    CommandStats,
-    DataMode,
-    PostPosition, //
+use crate::{
+    stats::{
+        Counters,
+        DataMode,
+        PostPosition, //
+    },
+    ulp::{
+        Entry,
+        Ulp, //
+    },
 };
 use kernel::prelude::*;
 use nvme_proto::{
@@ -50,8 +56,11 @@ pub(super) struct SlotState<K: CommandKind> {
     pub(super) rkey: Option<u32>,
     /// The response, if the command waits for other events.
     pub(super) response: Option<SlotResponse>,
-    pub(super) stats: CommandStats,
+    pub(super) stats: CommandStats<K>,
 }
+
+/// Numbers of a command, for the counters of its ULP.
+pub(super) type CommandStats<K> = <<UlpOf<K> as Ulp>::Stats as Counters>::Command;
 
 /// A response, with the key that the target invalidated.
 pub(super) struct SlotResponse {
@@ -62,8 +71,7 @@ pub(super) struct SlotResponse {
 /// A command that was not sent.
 pub(super) struct Unsent<P> {
     pub(super) error: Error,
-    /// Payload of the command; `None` if it was sent without one, or if the region holds it until
-    /// the drain.
+    /// Payload of the command; `None` if the region holds it until the drain.
     pub(super) payload: Option<P>,
 }
 
@@ -84,13 +92,16 @@ impl<K: CommandKind> SlotState<K> {
         &mut self,
         core: &QueueCore<UlpOf<K>>,
         capsule: &mut Capsule<K>,
-        mut command: Command,
-        transfer: Option<Transfer<K::Payload>>,
+        command: K::Command,
+        transfer: Transfer<K::Payload>,
     ) -> Result<DataMode, Unsent<K::Payload>> {
-        let length = transfer.as_ref().map_or(0, |transfer| transfer.length);
+        let Transfer {
+            payload,
+            direction,
+            length,
+        } = transfer;
         self.id = CommandId::new(self.id.tag(), self.id.generation().next());
-        self.stats = CommandStats::new(&core.stats, command.io_op(core.qid()), length);
-        command.set_command_id(self.id);
+        self.stats = core.stats.begin(command.io_op(core.qid()), length);
         capsule.in_flight = InFlightWr::Command;
         capsule.position = PostPosition::First;
         let Capsule {
@@ -98,37 +109,26 @@ impl<K: CommandKind> SlotState<K> {
             region,
             ..
         } = capsule;
-        let mut entry = buffer.write();
-        match entry.first_chunk_mut() {
-            Some(entry) => command.write_to(entry),
-            None => {
-                return Err(Unsent {
-                    error: EINVAL,
-                    payload: transfer.map(|transfer| transfer.payload),
-                })
-            }
-        }
-        let direction = transfer.as_ref().map(|transfer| transfer.direction);
-        if let Some(transfer) = transfer {
-            let mapped = region.dma_map(transfer.payload, transfer.direction);
-            mapped.map_err(|(error, payload)| Unsent {
-                error,
-                payload: Some(payload),
-            })?;
-        }
+        let unsent = |error, payload| Unsent {
+            error,
+            payload: Some(payload),
+        };
+        let mut buffer = buffer.write();
+        let Some(entry) = buffer.first_chunk_mut() else {
+            return Err(unsent(EINVAL, payload));
+        };
+        command.write(&payload, self.id, entry);
+        let mapped = region.dma_map(payload, direction);
+        mapped.map_err(|(error, payload)| unsent(error, payload))?;
         let data_mode = core.data_mode(direction, region.segments(), length);
         match self.expose(region, data_mode, length) {
-            Ok(sgl) => {
-                if let (Some(sgl), Some(entry)) = (sgl, entry.first_chunk_mut()) {
-                    Command::set_sgl_of(entry, sgl);
-                }
-            }
+            Ok(sgl) => Command::set_sgl_of(entry, sgl),
             Err(error) => {
                 let payload = region.release();
                 return Err(Unsent { error, payload });
             }
         }
-        self.stats.data_mode = data_mode;
+        <UlpOf<K> as Ulp>::Stats::set_data_mode(&mut self.stats, data_mode);
         Ok(data_mode)
     }
 
@@ -139,14 +139,14 @@ impl<K: CommandKind> SlotState<K> {
         region: &mut Region<K::Payload>,
         data_mode: DataMode,
         length: u32,
-    ) -> Result<Option<Sgl>> {
+    ) -> Result<Sgl> {
         let (rkey, sgl) = match data_mode {
-            DataMode::Nothing => (None, None),
-            DataMode::InCapsule => (None, Some(Sgl::in_capsule(0, length))),
+            DataMode::Nothing => (None, Sgl::null()),
+            DataMode::InCapsule => (None, Sgl::in_capsule(0, length)),
             DataMode::ByKey => {
                 let key = region.map_sg()?;
                 let sgl = Sgl::keyed(key.address, key.length, key.rkey, Invalidate::ByTarget);
-                (Some(key.rkey), Some(sgl.ok_or(EINVAL)?))
+                (Some(key.rkey), sgl.ok_or(EINVAL)?)
             }
         };
         self.rkey = rkey;

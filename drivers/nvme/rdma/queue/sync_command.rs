@@ -130,16 +130,18 @@ impl CommandData {
     /// # Errors
     ///
     /// `EINVAL` for more data than a command can have.
-    pub(super) fn into_transfer(self) -> Result<Transfer<Buffer>> {
+    pub(super) fn into_transfer(data: Option<Self>) -> Result<Transfer<Option<Buffer>>> {
+        let length = data.as_ref().map_or(0, |data| data.buffer.bytes().len());
         Ok(Transfer {
-            length: u32::try_from(self.buffer.bytes().len()).map_err(|_| EINVAL)?,
-            payload: self.buffer,
-            direction: self.direction,
+            length: u32::try_from(length).map_err(|_| EINVAL)?,
+            // Without data, either.
+            direction: data.as_ref().map_or(Direction::ToDevice, |data| data.direction),
+            payload: data.map(|data| data.buffer),
         })
     }
 }
 
-impl<K: SlotLookup<Payload = Buffer>> SyncSlot<K> {
+impl<K: SlotLookup<Payload = Option<Buffer>, Command = Command>> SyncSlot<K> {
     /// Allocates the slot. May sleep.
     pub(super) fn new(tag: u16, pd: &Arc<ProtectionDomain>) -> impl PinInit<Self, Error> + '_ {
         try_pin_init!(Self {
@@ -164,22 +166,21 @@ impl<K: SlotLookup<Payload = Buffer>> SyncSlot<K> {
     ) -> Result<Reply, CommandError> {
         let core = queue.context().core();
         let deadline = Deadline::after(sync.limit);
-        let data = sync.data.map(CommandData::into_transfer);
-        let data = data.transpose().map_err(CommandError::Code)?;
-        let (direction, length) = (
-            data.as_ref().map(|data| data.direction),
-            data.as_ref().map_or(0, |data| data.length),
-        );
-        let mut buffer = data.map(|data| data.payload);
+        let data = CommandData::into_transfer(sync.data);
+        let Transfer {
+            mut payload,
+            direction,
+            length,
+        } = data.map_err(CommandError::Code)?;
         let id = loop {
-            let transfer = buffer.zip(direction).map(|(payload, direction)| Transfer {
+            let transfer = Transfer {
                 payload,
                 direction,
                 length,
-            });
+            };
             match self.slot.submit(queue, sync.command, transfer) {
                 Ok(id) => break id,
-                Err(unsent) if unsent.error == EBUSY => buffer = unsent.payload,
+                Err(unsent) if unsent.error == EBUSY => payload = unsent.payload.flatten(),
                 Err(unsent) => return Err(CommandError::Code(unsent.error)),
             }
             pause(core, waiter, deadline)?;
@@ -197,8 +198,7 @@ impl<K: SlotLookup<Payload = Buffer>> SyncSlot<K> {
         queue: &QueuePair<K::Queue>,
         sync: SyncCommand,
     ) -> Result<SentCommand, CommandError> {
-        let data = sync.data.map(CommandData::into_transfer);
-        let data = data.transpose().map_err(CommandError::Code)?;
+        let data = CommandData::into_transfer(sync.data).map_err(CommandError::Code)?;
         let sent = self.slot.submit(queue, sync.command, data);
         let id = sent.map_err(|unsent| CommandError::Code(unsent.error))?;
         Ok(SentCommand {
