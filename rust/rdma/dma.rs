@@ -286,11 +286,7 @@ impl ScatterMap {
     #[inline(always)]
     fn map_listed(&self, direction: Direction) -> Result<u32> {
         let entries = self.table.entries();
-        let (device, sgl, entries) = (
-            self.device.as_raw(),
-            self.table.sgl(),
-            entries.try_into()?,
-        );
+        let (device, sgl, entries) = (self.device.as_raw(), self.table.sgl(), entries.try_into()?);
         // The two cases of the C function, so a soft device takes no call of a helper.
         //
         // SAFETY: `device` keeps the device registered. The table has `entries` entries and is
@@ -310,7 +306,7 @@ impl ScatterMap {
     /// Unmaps and clears the table. Any context.
     #[inline(always)]
     pub(crate) fn unmap(&mut self) {
-        if self.mapped != 0 && !self.uses_virt_dma {
+        if !self.uses_virt_dma && self.mapped != 0 {
             self.unmap_of_device();
         }
         self.mapped = 0;

@@ -155,8 +155,10 @@ pub struct Region<D: Scatter> {
     state: Cell<State>,
     /// Number of the latest registration.
     registered: Cell<RegSeq>,
-    /// Access flags of the peer and the device, set by `map_sg`.
+    /// Access flags of the peer and the device for the next registration.
     access: bindings::ib_access_flags,
+    /// What the direction of the data allows, set by `dma_map`.
+    allowed: bindings::ib_access_flags,
     map: ScatterMap,
     data: Option<D>,
 }
@@ -242,6 +244,7 @@ impl<D: Scatter> Region<D> {
             state: Cell::new(State::Invalid),
             registered: Cell::new(RegSeq::NEVER),
             access: 0,
+            allowed: 0,
             map,
             data: None,
         })
@@ -265,6 +268,7 @@ impl<D: Scatter> Region<D> {
         if let Err(error) = self.map.map(direction, &mut data) {
             return Err((error, data));
         }
+        self.allowed = allowed(direction);
         // `self.data` is `None`, as checked above. `forget` avoids code that drops it.
         core::mem::forget(self.data.replace(data));
         Ok(())
@@ -295,17 +299,8 @@ impl<D: Scatter> Region<D> {
     /// - `EBUSY`: the region is registered.
     #[inline(always)]
     pub fn map_sg(&mut self) -> Result<RemoteKey> {
-        const READ: bindings::ib_access_flags = bindings::ib_access_flags_IB_ACCESS_REMOTE_READ;
-        // The verbs require local write access for memory that the peer may write.
-        const WRITE: bindings::ib_access_flags = bindings::ib_access_flags_IB_ACCESS_REMOTE_WRITE
-            | bindings::ib_access_flags_IB_ACCESS_LOCAL_WRITE;
-
         self.map_pages()?;
-        self.set_access(match self.map.direction() {
-            Direction::ToDevice => READ,
-            Direction::FromDevice => WRITE,
-            Direction::Both => READ | WRITE,
-        })
+        self.set_access(self.allowed)
     }
 
     /// Maps the region as [`Region::map_sg`] does, with addresses that start at 0
@@ -503,6 +498,21 @@ impl<D: Scatter> Region<D> {
     /// Returns the protection domain.
     pub fn protection_domain(&self) -> &Arc<ProtectionDomain> {
         &self.mr.pd
+    }
+}
+
+/// Returns the access flags for data that is mapped in `direction`.
+#[inline(always)]
+fn allowed(direction: Direction) -> bindings::ib_access_flags {
+    const READ: bindings::ib_access_flags = bindings::ib_access_flags_IB_ACCESS_REMOTE_READ;
+    // The verbs require local write access for memory that the peer may write.
+    const WRITE: bindings::ib_access_flags = bindings::ib_access_flags_IB_ACCESS_REMOTE_WRITE
+        | bindings::ib_access_flags_IB_ACCESS_LOCAL_WRITE;
+
+    match direction {
+        Direction::ToDevice => READ,
+        Direction::FromDevice => WRITE,
+        Direction::Both => READ | WRITE,
     }
 }
 

@@ -224,6 +224,8 @@ pub struct QueuePair<E: QpContext> {
     #[pin]
     unsignalled: Opaque<bindings::ib_cqe>,
     closed: RelaxedBool,
+    /// No receives can be posted: the queue pair is closed, or has a shared receive queue.
+    no_receives: RelaxedBool,
     #[pin]
     idle: Mutex<bool>,
     #[pin]
@@ -279,6 +281,7 @@ impl<E: QpContext> QueuePair<E> {
                 unsafe { (*cqe).done = Some(Self::unsignalled_failed) }
             }),
             closed: RelaxedBool::new(false),
+            no_receives: RelaxedBool::new(init_attr.srq.is_some()),
             idle <- new_mutex!(false, "rrdma::QueuePair"),
             sends <- Sends::new(),
             last_receive <- TimedCompletion::new(),
@@ -363,6 +366,7 @@ impl<E: QpContext> QueuePair<E> {
 
     /// Refuses further posting. Does not wait for posted work requests. Any context.
     pub fn close(&self) {
+        self.no_receives.set(true);
         self.closed.set(true);
     }
 
@@ -495,6 +499,15 @@ impl<E: QpContext> QueuePair<E> {
         }
     }
 
+    /// Returns the error for a receive that cannot be posted.
+    #[cold]
+    fn refuse_receive(&self) -> Error {
+        match self.srq() {
+            Some(_) if !self.closed.get() => EINVAL,
+            _ => crate::errno::ENOTCONN,
+        }
+    }
+
     /// Handles an error of a device that did not return which work request was not posted. Closes
     /// the queue pair if the device has accepted all of them; otherwise returns the error.
     #[cold]
@@ -521,11 +534,8 @@ impl<E: QpContext> QueuePair<E> {
     #[inline]
     pub(crate) unsafe fn post_raw_receive(&self, request: &bindings::ib_recv_wr) -> Result {
         let _grace = rcu::read_lock();
-        if self.closed.get() {
-            return Err(crate::errno::ENOTCONN);
-        }
-        if self.srq().is_some() {
-            return Err(EINVAL);
+        if self.no_receives.get() {
+            return Err(self.refuse_receive());
         }
         // SAFETY: `raw` is alive by the type invariant. The rest are the safety requirements.
         check(unsafe { ib_post_recv(self.as_raw(), request) })

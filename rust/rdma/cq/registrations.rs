@@ -83,10 +83,16 @@ impl RegSeq {
         number: u64::MAX,
     };
 
+    /// Returns whether this is the number of no registration. Cold: so each region begins.
+    #[cold]
+    fn is_never(self) -> bool {
+        self.queue == Self::NEVER.queue
+    }
+
     /// Returns whether this registration is on the queue pair of `last`, or the first one.
     #[inline]
     pub(in crate::rdma) fn may_follow(self, last: Self) -> bool {
-        last.queue == self.queue || last.queue == Self::NEVER.queue
+        last.queue == self.queue || last.is_never()
     }
 }
 
