@@ -37,12 +37,10 @@ use nvme_core::{
     Transport,
     WeakController, //
 };
-use nvme_proto::{
-    policy::limits::transfer::{
-        self,
-        CapsuleLimits,
-        InlineLimit, //
-    },
+use nvme_proto::policy::limits::transfer::{
+    self,
+    CapsuleLimits,
+    InlineLimit, //
 };
 use nvme_rdma_transport::{
     connect::{

@@ -21,6 +21,7 @@ const blk_status_t nvme_core_const_STS_RESOURCE = BLK_STS_RESOURCE;
 const blk_status_t nvme_core_const_STS_IOERR = BLK_STS_IOERR;
 const req_flags_t nvme_core_const_SPECIAL_PAYLOAD = RQF_SPECIAL_PAYLOAD;
 const blk_opf_t nvme_core_const_MULTIPATH = REQ_NVME_MPATH;
+const unsigned long nvme_core_const_SKIP_CID_GEN = NVME_QUIRK_SKIP_CID_GEN;
 
 /* Private data of a request: the core's part must come first. */
 struct nvme_core_pdu {

@@ -90,12 +90,7 @@ impl<U: Ulp> QueueCore<U> {
 
     /// Returns how data is transferred: data to the target goes in the capsule if it fits.
     #[inline]
-    pub(super) fn data_mode(
-        &self,
-        direction: Direction,
-        segments: u32,
-        length: u32,
-    ) -> DataMode {
+    pub(super) fn data_mode(&self, direction: Direction, segments: u32, length: u32) -> DataMode {
         let is_sent = direction == Direction::ToDevice;
         match segments {
             0 => DataMode::Nothing,

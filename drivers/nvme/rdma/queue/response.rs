@@ -78,12 +78,13 @@ impl<Q: ResponseHandler> Complete<Q> for Response {
         let received = completion.received();
         let length = received.map_or(0, |received| received.byte_len());
         let bytes = operation.buffer.read();
-        match cqe::Completion::parse(bytes.get(..length).unwrap_or(bytes)) {
-            Some(completion) => {
+        match cqe::Completion::parse(bytes) {
+            // A longer message does not fit the buffer, so the device fails it.
+            Some(completion) if length >= cqe::Completion::SIZE => {
                 let invalidation = received.and_then(|received| received.invalidation());
                 Q::response(queue, completion, invalidation)
             }
-            None => core.report(ConnError::ShortResponse {
+            _ => core.report(ConnError::ShortResponse {
                 qid: core.qid(),
                 length,
             }),

@@ -118,7 +118,7 @@ impl<K: SlotLookup> Slot<K> {
                 id: CommandId::new(tag_number, Generation::default()),
                 state: RequestState::Idle,
                 capsule: Some(Operation::new(Capsule::new(tag, pd, pages)?)?),
-                rkey: None,
+                rkey: 0,
                 response: None,
                 stats: CommandStats::<K>::default(),
             }),
@@ -344,7 +344,8 @@ impl<K: SlotLookup> Slot<K> {
         };
         let action = match &invalidation {
             None => state.apply(RequestEvent::Response(RemoteInvalidation::None)),
-            Some(i) if Some(i.rkey()) == state.rkey => {
+            // Without a region, the state takes no invalidation.
+            Some(i) if i.rkey() == state.rkey => {
                 state.apply(RequestEvent::Response(RemoteInvalidation::Own))
             }
             Some(_) => state.apply(RequestEvent::Response(RemoteInvalidation::Foreign)),

@@ -52,8 +52,8 @@ pub(super) struct SlotState<K: CommandKind> {
     pub(super) state: RequestState,
     /// The capsule, while no work request owns it.
     pub(super) capsule: Option<Operation<Capsule<K>>>,
-    /// Key that the target was given.
-    pub(super) rkey: Option<u32>,
+    /// Key that the target was given; 0 if the command has no region.
+    pub(super) rkey: u32,
     /// The response, if the command waits for other events.
     pub(super) response: Option<SlotResponse>,
     pub(super) stats: CommandStats<K>,
@@ -141,12 +141,12 @@ impl<K: CommandKind> SlotState<K> {
         length: u32,
     ) -> Result<Sgl> {
         let (rkey, sgl) = match data_mode {
-            DataMode::Nothing => (None, Sgl::null()),
-            DataMode::InCapsule => (None, Sgl::in_capsule(0, length)),
+            DataMode::Nothing => (0, Sgl::null()),
+            DataMode::InCapsule => (0, Sgl::in_capsule(0, length)),
             DataMode::ByKey => {
                 let key = region.map_sg()?;
                 let sgl = Sgl::keyed(key.address, key.length, key.rkey, Invalidate::ByTarget);
-                (Some(key.rkey), sgl.ok_or(EINVAL)?)
+                (key.rkey, sgl.ok_or(EINVAL)?)
             }
         };
         self.rkey = rkey;

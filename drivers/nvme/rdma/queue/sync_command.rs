@@ -135,7 +135,9 @@ impl CommandData {
         Ok(Transfer {
             length: u32::try_from(length).map_err(|_| EINVAL)?,
             // Without data, either.
-            direction: data.as_ref().map_or(Direction::ToDevice, |data| data.direction),
+            direction: data
+                .as_ref()
+                .map_or(Direction::ToDevice, |data| data.direction),
             payload: data.map(|data| data.buffer),
         })
     }
