@@ -27,7 +27,7 @@
 //! // ...
 //!     fn complete(
 //!         queue: &QueueData,
-//!         stats: &QueueStats,
+//!         stats: &Arc<QueueStats>,
 //!         completion: Completion,
 //!         payload: RequestPayload<Io>,
 //!     ) {
