@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Tests commands of programs over nvme_rdma_rust: ioctls, io_uring passthrough, reservations, file
-# systems, and time-outs.
+# Tests commands of programs over nvme_rdma_rust: ioctls, io_uring passthrough, reservations, zones,
+# file systems, and time-outs.
 
 . "$(dirname "$0")/lib.sh"
 
 requirements() {
 	need_root && need_modules nvme-core nvme-rdma "$DRIVER" rdma_rxe nvmet-rdma dummy null_blk ext4 xfs &&
-		need_programs rdma ip fio nvme mkfs.ext4 mkfs.xfs
+		need_programs rdma ip fio nvme blkzone mkfs.ext4 mkfs.xfs
 }
 
 setup() {
@@ -107,6 +107,32 @@ reservations() {
 	run nvme resv-register "$DISK" --crkey=0x1234 --rrega=1
 }
 
+# The kernel's target passes zoned devices on. Zones have 4 MiB.
+zoned() {
+	backend_memory zoned 32 4096 zoned=1 zone_size=4
+	target_namespace "$NQN" 2 "$BACKEND"
+	connect "$TARGET4"
+	wait_until "$SOON" has_disk "$CTRL" 2 || fail "$CTRL has no namespace 2"
+	same "model" host-managed "$(<"/sys/block/${DISK##*/}/queue/zoned")"
+	same "zones" 8 "$(<"/sys/block/${DISK##*/}/queue/nr_zones")"
+	# fio writes at the write pointers, and verifies.
+	run fio --name=zones --filename="$DISK" --direct=1 --ioengine=libaio --zonemode=zbd --rw=write \
+		--bs=64k --size=16m --iodepth=4 --verify=crc32c --verify_fatal=1 --verify_state_save=0
+	run blkzone reset "$DISK"
+	head -c 8192 /dev/urandom >"$SCRATCH/wrote"
+	run nvme zns zone-append "$DISK" --zslba=0 --data-size=8192 --data="$SCRATCH/wrote"
+	run dd if="$DISK" of="$SCRATCH/read" bs=8k count=1 iflag=direct
+	run cmp "$SCRATCH/wrote" "$SCRATCH/read"
+	run blkzone report --count 1 "$DISK"
+	# In sectors of 512 bytes.
+	has "$OUTPUT" 'wptr 0x0*10 '
+	# Not at the write pointer.
+	expect 1 dd if="$SCRATCH/wrote" of="$DISK" bs=8k seek=3 oflag=direct conv=notrunc
+	run nvme reset "/dev/$CTRL"
+	wait_until "$SOON" state_is "$CTRL" live || fail "$CTRL is in state $(ctrl_field "$CTRL" state)"
+	run dd if="$SCRATCH/wrote" of="$DISK" bs=8k seek=1 oflag=direct conv=notrunc
+}
+
 # keeps_files TYPE FORCE CHECK...: files must be the same after another connect, a reset and a loss.
 keeps_files() {
 	local type=$1 force=$2 mount=$SCRATCH/mount
@@ -156,6 +182,7 @@ main setup \
 	io_uring_passthrough \
 	uring_under_reset \
 	reservations \
+	zoned \
 	ext4 \
 	xfs \
 	unmounts_afterwards
