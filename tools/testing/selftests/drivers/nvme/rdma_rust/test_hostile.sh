@@ -35,7 +35,7 @@ compare() {
 }
 
 connect_hostile() {
-	connect "$TARGET4"
+	connect "$TARGET4" "$@"
 	wait_until "$SOON" has_disk "$CTRL" 1 || fail "$CTRL has no namespace 1"
 }
 
@@ -132,6 +132,28 @@ foreign_invalidations() {
 	recovers 'failed' trap-write key "$NO_KEY"
 }
 
+# The target leaves the first read unanswered, and invalidates its key, which is valid, with the response
+# to the second. Both must succeed on the next connection.
+invalidates_another_key() {
+	local first
+	hostile trap-read swap
+	connect_hostile -i 1
+	start_trap read
+	first=$TRAP
+	wait_until "$SOON" count trap-read >"$SCRATCH/count" || fail "the target received no read"
+	start_trap read
+	wait_until "$SOON" has_lost || fail "no error recovery: $(kernel_log | tail -3)"
+	driver_is_c ||
+		same "lines with the cause" 1 "$(logged "$CTRL: .*another request.*: starting error recovery")"
+	kill -USR1 "$TARGET"
+	wait_until 30 process_ended "$TRAP" || fail "the second read did not end: $(kernel_log | tail -3)"
+	wait "$TRAP" || fail "the second read failed: $(<"$SCRATCH/trap")"
+	wait_until 30 process_ended "$first" || fail "the first read did not end: $(kernel_log | tail -3)"
+	comes_back
+	compare 65536
+	leave
+}
+
 failed_connects() {
 	! driver_is_c || COMMAND_SECONDS=$((180 * SLOWDOWN))
 	refused 'rejected' request reject 6 4
@@ -151,4 +173,5 @@ main setup \
 	broken_responses \
 	answers_twice \
 	foreign_invalidations \
+	invalidates_another_key \
 	failed_connects
