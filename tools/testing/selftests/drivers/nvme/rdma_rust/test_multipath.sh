@@ -8,6 +8,9 @@
 
 CONNECT_OPTIONS=(-k "$SLOWDOWN" -c 1)
 
+# Number of losses of each kind.
+LOSSES=$(in_a_long_run 50 3)
+
 setup() {
 	load_driver && network_routed && backend_memory disk 64 512 && target_simple "$BACKEND"
 }
@@ -148,6 +151,28 @@ silence_fails_over() {
 	is_verified
 }
 
+# The first path is lost again and again, silently and with a disconnect.
+losses_again_and_again() {
+	local number
+	connect_both
+	policy round-robin
+	VERIFY_OPTIONS=(--io_size=4m)
+	for ((number = 0; number < LOSSES; number++)); do
+		CTRL=$FIRST
+		start_verify
+		loses_path silence
+		silence_ends
+		comes_back
+		is_verified
+		start_verify
+		loses_path port_goes
+		port_is_back
+		comes_back
+		is_verified
+	done
+	same "error recoveries" $((2 * LOSSES)) "$(logged "$FIRST: .*starting error recovery")"
+}
+
 # Neither path is there for a while.
 both_go() {
 	connect_both
@@ -211,6 +236,7 @@ main setup \
 	ana_without_a_path \
 	port_fails_over \
 	silence_fails_over \
+	losses_again_and_again \
 	both_go \
 	path_is_disconnected \
 	resets_of_both \
