@@ -352,6 +352,10 @@ pub(crate) fn teardown_io<T: Transport>(controller: &Controller<T>, tag_sets: Ta
         }
         bindings::nvme_quiesce_io_queues(ctrl);
         bindings::nvme_sync_io_queues(ctrl);
+        // All are stopped first, because to disconnect one may take long.
+        for queue in controller.queues.iter().skip(1) {
+            T::stop(&queue.data);
+        }
         disconnect_all(controller.queues.iter().skip(1));
         bindings::nvme_unquiesce_io_queues(ctrl);
         if tag_sets == TagSets::Own {

@@ -56,6 +56,7 @@ pub struct TransferLimits {
 /// |----------------------------------------------|-----------------------------------------------|
 /// | [`new`](Self::new), [`new_queue`](Self::new_queue) | write to `/dev/nvme-fabrics`            |
 /// | [`connect`](Self::connect)                   | the same, or a work item; may sleep           |
+/// | [`stop`](Self::stop)                         | work items; may sleep                         |
 /// | [`disconnect`](Self::disconnect)             | work items and time-outs; may sleep           |
 /// | [`queue_rq`](Self::queue_rq), [`commit_rqs`](Self::commit_rqs) | RCU read-side critical section |
 /// | [`poll`](Self::poll)                         | any                                           |
@@ -101,6 +102,9 @@ pub trait Transport: Sized + Send + Sync + 'static {
         params: &ConnectParams,
         queues: impl Iterator<Item = &'a Self::Queue> + Clone,
     ) -> Result;
+
+    /// Sends no further request on a queue, which is disconnected next. Sleeps.
+    fn stop(queue: &Self::Queue);
 
     /// Disconnects a queue, and [cancels](Request::cancel) all its requests. Does nothing if it is
     /// disconnected. Sleeps.

@@ -52,8 +52,10 @@ pub(crate) struct Association {
     devices: Arc<client::Registration<Devices>>,
     pub(crate) controller: Arc<WeakController>,
     pub(crate) notifier: Arc<ErrorNotifier<Recovery>>,
-    /// Completed for the thread that connects.
+    /// Completed for the thread that connects or disconnects.
     pub(crate) wake: Arc<TimedCompletion>,
+    /// How long a target may execute the writes of a connection that it has not acknowledged as ended.
+    pub(crate) quiesce_time: Msecs,
     #[pin]
     used: Mutex<Option<UsedDevice>>,
 }
@@ -63,6 +65,7 @@ impl Association {
     pub(crate) fn new(
         devices: Arc<client::Registration<Devices>>,
         controller: Arc<WeakController>,
+        quiesce_time: Msecs,
     ) -> Result<Arc<Self>> {
         let wake = Arc::pin_init(TimedCompletion::new(), GFP_KERNEL)?;
         let recovery = Recovery {
@@ -76,6 +79,7 @@ impl Association {
                 controller,
                 notifier,
                 wake,
+                quiesce_time,
                 used <- new_mutex!(None, "nvme_rdma_rust::Association"),
             }),
             GFP_KERNEL,

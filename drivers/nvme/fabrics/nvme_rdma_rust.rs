@@ -20,8 +20,14 @@ use nvme_core::{
     Controllers,
     Registration, //
 };
-use rrdma::rdma::client;
-use transport::Rdma;
+use rrdma::{
+    rdma::client,
+    sync::Msecs, //
+};
+use transport::{
+    Rdma,
+    Shared, //
+};
 
 mod association;
 mod devices;
@@ -39,6 +45,7 @@ module! {
 
 rrdma::parameters! {
     transport: Text<15> = "rdma", "name of the transport; another than that of nvme-rdma lets both serve";
+    quiesce_time: Number<0, 100> = 0, "seconds to hold the writes of a lost connection whose end the target has not acknowledged";
 }
 
 /// The module. Its fields are dropped in this order: the controllers hold RDMA devices.
@@ -54,7 +61,11 @@ impl kernel::Module for NvmeRdmaRust {
         let devices = client::Registration::new(removal as Arc<_>);
         let devices: Arc<_> = Arc::pin_init(devices, GFP_KERNEL)?;
         let name = parameters::transport.get();
-        let transport = Registration::new(&name, module, controllers, devices.clone());
+        let shared = Shared {
+            devices: devices.clone(),
+            quiesce_time: Msecs::new(parameters::quiesce_time.get().saturating_mul(1000)),
+        };
+        let transport = Registration::new(&name, module, controllers, shared);
         Ok(Self {
             _transport: KBox::pin_init(transport, GFP_KERNEL)?,
             _devices: devices,

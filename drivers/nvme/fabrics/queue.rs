@@ -14,17 +14,31 @@ use kernel::{
         Mutex, //
     },
 };
+use nvme_core::Request;
+use nvme_proto::format::sqe::Command;
 use nvme_rdma_transport::queue;
 use rrdma::{
     rdma::{
         cm::Connected,
         qp::QueuePair, //
     },
-    sync::RcuSlot,
+    sync::{
+        Deadline,
+        Msecs,
+        RcuSlot, //
+    },
 };
 
 /// A queue of the transport crate that carries requests of nvme-core.
 pub(crate) type Queue = queue::Queue<CoreRequests>;
+
+/// A connection of a queue.
+struct Current {
+    connection: Connected<Queue>,
+    /// Until when the target may execute requests that were sent; [`Deadline::NEVER`] until the queue
+    /// is stopped.
+    quiesced: Deadline,
+}
 
 /// One queue of a controller, over many connections.
 #[pin_data]
@@ -34,7 +48,7 @@ pub(crate) struct RdmaQueue {
     /// The queue pair, for submitters.
     pub(crate) queue_pair: RcuSlot<QueuePair<Queue>>,
     #[pin]
-    connection: Mutex<Option<Connected<Queue>>>,
+    current: Mutex<Option<Current>>,
 }
 
 impl RdmaQueue {
@@ -45,7 +59,7 @@ impl RdmaQueue {
                 qid,
                 association,
                 queue_pair: RcuSlot::new(),
-                connection <- new_mutex!(None, "nvme_rdma_rust::RdmaQueue"),
+                current <- new_mutex!(None, "nvme_rdma_rust::RdmaQueue"),
             }),
             GFP_KERNEL,
         )
@@ -53,29 +67,62 @@ impl RdmaQueue {
 
     /// Makes a connection available to submitters. Sleeps.
     pub(crate) fn publish(&self, connection: Connected<Queue>) {
-        let mut current = self.connection.lock();
+        let mut current = self.current.lock();
         drop(self.queue_pair.publish(connection.queue_pair().clone()));
-        *current = Some(connection);
+        *current = Some(Current {
+            connection,
+            quiesced: Deadline::NEVER,
+        });
+    }
+
+    /// Sends no further request. Sleeps.
+    pub(crate) fn stop(&self) {
+        self.stop_current(&mut self.current.lock());
+    }
+
+    fn stop_current(&self, current: &mut Option<Current>) {
+        drop(self.queue_pair.take());
+        if let Some(current) = current {
+            if current.quiesced == Deadline::NEVER {
+                current.quiesced = Deadline::after(self.association.quiesce_time);
+            }
+        }
     }
 
     /// Ends the connection, and cancels the requests in flight. Sleeps.
     pub(crate) fn disconnect(&self) {
-        let mut current = self.connection.lock();
-        drop(self.queue_pair.take());
-        if let Some(connection) = current.take() {
-            Queue::end(&connection, |request| request.cancel());
+        let mut current = self.current.lock();
+        self.stop_current(&mut current);
+        if let Some(current) = current.take() {
+            Queue::end(&current.connection, |request| {
+                self.quiesce(&current, &request);
+                request.cancel();
+            });
         }
         if self.qid == 0 {
             self.association.release_device();
         }
     }
 
+    /// Waits until the target can no longer execute a request: it has acknowledged the disconnect, or
+    /// its time is over. nvme-core sends a request again as soon as it is cancelled. Sleeps.
+    fn quiesce(&self, current: &Current, request: &Request) {
+        // No data is stale because of a read, or of the commands that connect the queue.
+        if !request.is_write() || request.command()[0] == Command::FABRICS {
+            return;
+        }
+        let queue = current.connection.queue_pair().context();
+        while !queue.is_disconnected() && current.quiesced.left() > Msecs::new(0) {
+            let _woken = self.association.wake.wait_timeout(current.quiesced.left());
+        }
+    }
+
     /// Sends an Asynchronous Event Request. Sleeps.
     pub(crate) fn submit_async_event(&self) {
-        let current = self.connection.lock();
+        let current = self.current.lock();
         // Without a connection, nvme-core asks again after the next connect.
-        if let Some(connection) = current.as_ref() {
-            if Queue::submit_aer(connection.queue_pair()).is_err() {
+        if let Some(current) = current.as_ref() {
+            if Queue::submit_aer(current.connection.queue_pair()).is_err() {
                 pr_warn!(
                     "queue {}: cannot send an Asynchronous Event Request\n",
                     self.qid

@@ -83,6 +83,13 @@ const CONNECT: Msecs = Msecs::new(30_000);
 /// SGLs may specify an offset (SGLS). C: `NVME_CTRL_SGLS_SAOS`.
 const SGL_OFFSET: u32 = 1 << 20;
 
+/// What all controllers share.
+pub(crate) struct Shared {
+    pub(crate) devices: Arc<client::Registration<Devices>>,
+    /// See [`Association`].
+    pub(crate) quiesce_time: Msecs,
+}
+
 /// The RDMA transport of a controller.
 pub(crate) struct Rdma {
     association: Arc<Association>,
@@ -183,16 +190,12 @@ impl DeviceRemoval for Controllers<Rdma> {
 }
 
 impl Transport for Rdma {
-    type Context = Arc<client::Registration<Devices>>;
+    type Context = Shared;
     type Queue = Pin<KBox<RdmaQueue>>;
 
     const DEFAULT_PORT: &'static CStr = c"4420";
 
-    fn new(
-        devices: &Self::Context,
-        options: &Options,
-        controller: Arc<WeakController>,
-    ) -> Result<Self> {
+    fn new(shared: &Shared, options: &Options, controller: Arc<WeakController>) -> Result<Self> {
         let namespace = Namespace::init();
         let parse = |what: &str, address: Option<&CStr>, port: Result<u16>| {
             let address = address
@@ -210,7 +213,7 @@ impl Transport for Rdma {
         let source = source.map(|source| parse("src ", Some(source), Ok(0)));
         let source = source.transpose()?;
         Ok(Self {
-            association: Association::new(devices.clone(), controller)?,
+            association: Association::new(shared.devices.clone(), controller, shared.quiesce_time)?,
             target,
             source,
             service_type: options.tos(),
@@ -235,6 +238,10 @@ impl Transport for Rdma {
             log(params.instance, qid, &error);
             errno_of(&error)
         })
+    }
+
+    fn stop(queue: &Self::Queue) {
+        queue.stop();
     }
 
     fn disconnect(queue: &Self::Queue) {

@@ -44,7 +44,7 @@ impl Command {
     const FLAG_SGL: u8 = 0x40;
 
     /// Opcode of all Fabrics commands.
-    pub(crate) const FABRICS: u8 = 0x7f;
+    pub const FABRICS: u8 = 0x7f;
 
     /// Returns an entry with an opcode and no parameters.
     #[inline]

@@ -47,6 +47,7 @@ unsigned long namespaces = 1;
 unsigned long other;
 uint64_t eui;
 unsigned long protection;
+bool shared;
 unsigned long logged = 6;
 /* Queue size (CRQSIZE) that the target returns: ENTRIES in the environment. */
 static unsigned long entries = MAX_ENTRIES;
@@ -251,12 +252,12 @@ static void deliver(struct queue *queue, struct reply *reply)
 	}
 }
 
-void mute_queues(void)
+void mute_queues(uint16_t controller)
 {
 	struct queue *queue;
 
 	for (queue = queues; queue; queue = queue->next)
-		queue->mute = true;
+		queue->mute |= queue->controller == controller;
 }
 
 static void serve(struct queue *queue, const struct capsule *capsule)
@@ -577,6 +578,7 @@ int main(int argc, char **argv)
 		usage();
 	eui = getenv("EUI") ? number(getenv("EUI")) : 0;
 	protection = getenv("PROTECTION") ? number(getenv("PROTECTION")) : 0;
+	shared = getenv("SHARED");
 	logged = getenv("LOGGED") ? number(getenv("LOGGED")) : logged;
 	entries = getenv("ENTRIES") ? number(getenv("ENTRIES")) : entries;
 	setvbuf(stdout, NULL, _IOLBF, 0);

@@ -23,6 +23,7 @@
 
 /* Size of the Connect data, and the offsets of its fields. */
 #define CONNECT_SIZE	1024
+#define CONNECT_CONTROLLER	16
 #define CONNECT_SUBSYSTEM	256
 #define CONNECT_HOST	512
 #define CONNECT_END	768
@@ -176,11 +177,16 @@ static void check_name(const uint8_t *data, unsigned int at, unsigned int end)
 static void connect_queue(struct queue *queue, const struct capsule *capsule,
 			  struct reply *reply)
 {
+	static uint16_t controllers;
 	const uint8_t *data = queue->memory->data;
 
-	reply->result = CONTROLLER_ID;
 	if (!fetch(queue, capsule, reply, CONNECT_SIZE))
 		return;
+	if (queue->qid)
+		queue->controller = get(data + CONNECT_CONTROLLER, 2);
+	else
+		queue->controller = shared ? ++controllers : CONTROLLER_ID;
+	reply->result = queue->controller;
 	check_zeroes("the data of a Connect", data, 18, CONNECT_SUBSYSTEM);
 	check_name(data, CONNECT_SUBSYSTEM, CONNECT_HOST);
 	check_name(data, CONNECT_HOST, CONNECT_END);
@@ -220,7 +226,7 @@ static void set_property(struct reply *reply)
 }
 
 /* SERIAL in the environment replaces the first character of the serial number. */
-static void identify_controller(uint8_t *data)
+static void identify_controller(const struct queue *queue, uint8_t *data)
 {
 	const char *serial = getenv("SERIAL");
 	unsigned int at;
@@ -230,7 +236,9 @@ static void identify_controller(uint8_t *data)
 		data[4] = *serial;
 	memcpy(data + 24, "hostile                                 ", 40);
 	data[77] = 5;
-	put(data + 78, CONTROLLER_ID, 2);
+	/* CMIC: the subsystem may have several controllers. */
+	data[76] = shared ? 1 << 1 : 0;
+	put(data + 78, queue->controller, 2);
 	put(data + 80, version, 4);
 	/* OAES: namespace attribute and discovery log change notices. */
 	put(data + 92, tells ? 1 << 8 | 1U << 31 : 0, 4);
@@ -269,6 +277,8 @@ static void identify_namespace(uint8_t *data)
 	put(data + 120, htobe64(eui), 8);
 	/* DPS, and the metadata of both formats. */
 	data[29] = protection;
+	/* NMIC: several controllers may access the namespace. */
+	data[30] = shared;
 	put(data + 128, protection ? 8 : 0, 2);
 	put(data + 132, protection ? 8 : 0, 2);
 }
@@ -311,7 +321,7 @@ static void identify(struct queue *queue, struct reply *reply)
 			identify_namespace(data);
 		break;
 	case 0x01:
-		identify_controller(data);
+		identify_controller(queue, data);
 		break;
 	case 0x02:
 		list_namespaces(data, nsid);

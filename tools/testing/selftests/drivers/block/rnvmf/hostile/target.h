@@ -54,6 +54,8 @@ struct queue {
 	struct ibv_mr *mr;
 	struct memory *memory;
 	unsigned int qid;
+	/* The controller identifier of its association, after Connect. */
+	uint16_t controller;
 	/* In the random mode one in this many replies is changed. */
 	unsigned int one_in;
 	/* While the queue is deaf: the receives that are not posted again, and their number. */
@@ -127,6 +129,10 @@ extern uint64_t eui;
  * PROTECTION in the environment.
  */
 extern unsigned long protection;
+/*
+ * Each association has another controller, and the namespaces are shared: SHARED in the environment.
+ */
+extern bool shared;
 /* Entries of the discovery log: LOGGED in the environment. */
 extern unsigned long logged;
 
@@ -136,8 +142,8 @@ extern unsigned long logged;
 bool move(struct queue *queue, enum ibv_wr_opcode opcode, unsigned int length, uint64_t address,
 	  uint32_t rkey);
 
-/* Makes the target ignore the present connections: no reply, no acknowledged disconnect. */
-void mute_queues(void);
+/* Makes the target ignore the queues of a controller: no reply, no acknowledged disconnect. */
+void mute_queues(uint16_t controller);
 
 /* Disconnects the I/O queues, and waits until the host has disconnected them, too. */
 void part_io_queues(void);

@@ -180,7 +180,7 @@ static uint64_t now_ms(void)
 }
 
 /*
- * A write that outlives its connection. The target keeps the first one, and ignores its connections
+ * A write that outlives its connection. The target keeps the first one, and ignores its controller
  * from then on. When it has executed the second write of later connections, it executes the old one.
  * It does not if the write is older than VALUE milliseconds: the old association has ended then.
  */
@@ -192,7 +192,7 @@ static void twist_outlive(struct queue *queue, struct reply *reply)
 	if (!since) {
 		since = now_ms();
 		keep_write();
-		mute_queues();
+		mute_queues(queue->controller);
 		reply->silent = true;
 	} else if (++later == 2) {
 		if (now_ms() - since > value) {
