@@ -150,9 +150,13 @@ class Host:
         self.note("connect", "connected")
         return True
 
+    def name(self):
+        """Return the name of the only disk."""
+        return f"{self.controller}n1"
+
     def disk(self):
         """Return the path of the only disk."""
-        return f"/dev/{self.controller}n1"
+        return f"/dev/{self.name()}"
 
     def opened(self, path, flags):
         """Open a file; return None if it is gone or not live."""
@@ -165,7 +169,7 @@ class Host:
     def limit(self):
         """Shorten the I/O time-out of the disk."""
         try:
-            with open(f"/sys/block/{self.controller}n1/queue/io_timeout", "w",
+            with open(f"/sys/class/block/{self.name()}/queue/io_timeout", "w",
                       encoding="ascii") as limit:
                 limit.write(str(COMMAND_MS))
         except OSError as error:
@@ -209,7 +213,7 @@ class Host:
     def sizes(self, end):
         """Yield the size of the disk, and a smaller one if the target may have reported it."""
         try:
-            with open(f"/sys/class/block/{self.controller}n1/size", encoding="ascii") as size:
+            with open(f"/sys/class/block/{self.name()}/size", encoding="ascii") as size:
                 yield int(size.read()) * 512
         except OSError:
             yield 0
@@ -344,11 +348,11 @@ class Host:
             self.timed(self.discover)
 
 
-def main():
-    """Parse the arguments and run."""
+def main(kind):
+    """Parse the arguments and run a host of this class."""
     address, port, seed, stop = sys.argv[1:5]
     count = int(sys.argv[5]) if len(sys.argv) > 5 else None
-    host = Host(address, int(port), int(seed))
+    host = kind(address, int(port), int(seed))
     done = 0
     try:
         while done != count and not os.path.exists(stop):
@@ -360,4 +364,5 @@ def main():
         print(times, outcome)
 
 
-main()
+if __name__ == "__main__":
+    main(Host)

@@ -3,6 +3,7 @@
  * The twists: how a reply violates the protocol.
  */
 #include <err.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "target.h"
@@ -236,11 +237,11 @@ void print_twists(FILE *out)
 /* The state of the random mode; 0 without it. */
 static uint64_t random_state;
 /*
- * Each connection changes one in RANDOM_MOST to RANDOM_LEAST of its replies. With many changes few
- * connects succeed; with few there is I/O.
+ * Each connection changes one in RANDOM_MOST to random_least of its replies: RARELY in the environment.
+ * With many changes few connects succeed; with few there is I/O.
  */
 #define RANDOM_MOST	2
-#define RANDOM_LEAST	9
+static unsigned long random_least = 9;
 /* One in this many connection requests is refused. */
 #define REFUSED_ONE_IN	24
 
@@ -250,6 +251,10 @@ static uint64_t random_state;
 void begin_random(uint64_t seed)
 {
 	random_state = random_begin(seed);
+	if (getenv("RARELY"))
+		random_least = strtoul(getenv("RARELY"), NULL, 0);
+	if (random_least < RANDOM_MOST)
+		random_least = RANDOM_MOST;
 }
 
 static uint64_t random_number(void)
@@ -298,7 +303,7 @@ void break_at_random(struct queue *queue, enum step step, struct reply *reply)
 	if (!random_state)
 		return;
 	if (!queue->one_in)
-		queue->one_in = RANDOM_MOST + random_number() % (RANDOM_LEAST - RANDOM_MOST + 1);
+		queue->one_in = RANDOM_MOST + random_number() % (random_least - RANDOM_MOST + 1);
 	each = find_twist(random_names[random_number() % ARRAY_SIZE(random_names)]);
 	if (random_number() % queue->one_in)
 		return;
