@@ -15,6 +15,8 @@ DESTDIR ?=
 PROGRAM ?= build/cargo/release/rnvmf
 # If set, nvme_rdma_rust.ko is installed, too, in place of nvme-rdma.
 TRANSPORT ?=
+# If set, nvmet_rdma_rust.ko is installed, too, in place of nvmet-rdma.
+TARGET ?=
 # If set, `make bench` measures less.
 QUICK ?=
 # If set, the selftests that repeat something run longer.
@@ -59,6 +61,7 @@ help:
 #: RELEASE=R       kernel release to install for (default: `uname -r`)
 #: DESTDIR=DIR     root directory of the system to install into (default: /)
 #: TRANSPORT=1     install nvme_rdma_rust, too, and have it loaded in place of nvme-rdma
+#: TARGET=1        install nvmet_rdma_rust, too, and have it loaded in place of nvmet-rdma
 #: PROGRAM=FILE    program to install, such as tools/rnvmf/target/release/rnvmf
 #:                 (default: build/cargo/release/rnvmf)
 #:
@@ -98,7 +101,7 @@ bench: build
 check:
 	@tools/testing/check/run $(kernel-option)
 
-install-command := tools/boot/install $(if $(DESTDIR),--root $(DESTDIR))$(if $(TRANSPORT), --transport)
+install-command := tools/boot/install $(if $(DESTDIR),--root $(DESTDIR))$(if $(TRANSPORT), --transport)$(if $(TARGET), --target)
 
 install:
 	@$(install-command) $(RELEASE) build/$(RELEASE) $(PROGRAM)

@@ -41,14 +41,21 @@ class Planted(unittest.TestCase):
         self.assertEqual(probe.tree(pathlib.Path("/a b")), [
             "/a b: the kernel's makefiles accept no blank and no colon in a path"])
 
-    def test_transport(self):
+    def test_replacement(self):
         with tempfile.TemporaryDirectory() as scratch:
             kdir = pathlib.Path(scratch)
             write(kdir, {".config": "CONFIG_RUST=y\n"})
-            self.assertEqual(probe.transport(kdir), [
-                f"{kdir}/drivers/nvme/host/nvme.h is missing: header packages lack the private "
-                "headers of nvme-core, so build in the source tree of this very kernel",
-                "CONFIG_NVME_FABRICS is not set: no NVMe over fabrics"])
-            write(kdir, {".config": "CONFIG_NVME_FABRICS=m\n",
-                         "source/drivers/nvme/host/nvme.h": ""})
-            self.assertEqual(probe.transport(kdir), [])
+            no_host, no_target = (f"{name} is not built: " for name in
+                                  ("nvme_rdma_rust", "nvmet_rdma_rust"))
+            lack = "header packages lack the private headers of"
+            here = "so build in the source tree of this very kernel"
+            self.assertEqual(probe.replacement(kdir, "--transport"), [
+                f"{no_host}{kdir}/drivers/nvme/host/nvme.h is missing: {lack} nvme-core, {here}",
+                f"{no_host}CONFIG_NVME_FABRICS is not set: no NVMe over fabrics"])
+            self.assertEqual(probe.replacement(kdir, "--target"), [
+                f"{no_target}{kdir}/drivers/nvme/target/nvmet.h is missing: {lack} nvmet, {here}",
+                f"{no_target}CONFIG_NVME_TARGET is not set: no NVMe target"])
+            write(kdir, {".config": "CONFIG_NVME_FABRICS=m\nCONFIG_NVME_TARGET=m\n",
+                         "source/drivers/nvme/host/nvme.h": "", "drivers/nvme/target/nvmet.h": ""})
+            for option in probe.REPLACEMENTS:
+                self.assertEqual(probe.replacement(kdir, option), [])

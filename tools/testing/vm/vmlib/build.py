@@ -102,8 +102,9 @@ def _modules_for(kdir):
     reasons = probe.tree(kdir) + probe.toolchain(kdir)
     if reasons:
         raise ToolError("\n  ".join([f"cannot build for {kdir}:", *reasons]))
-    for reason in probe.transport(kdir):
-        note(f"nvme_rdma_rust is not built: {reason}")
+    for option in probe.REPLACEMENTS:
+        for reason in probe.replacement(kdir, option):
+            note(reason)
     release = (kdir / "include/config/kernel.release").read_text(encoding="utf-8").strip()
     command = make(kdir, output(release))
     return subprocess.run([str(word) for word in command], check=False).returncode

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Check whether the modules can be built for a kernel build directory; list the obstacles.
 
-This file is also a program, `probe.py KDIR [--transport]`. It must not import other files of
-vmlib, because tools/boot/install copies it alone for DKMS.
+This file is also a program, `probe.py KDIR [--transport] [--target]`. It must not import other
+files of vmlib, because tools/boot/install copies it alone for DKMS.
 """
 
 import os
@@ -24,7 +24,12 @@ OPTIONS = {
     "INFINIBAND": "no RDMA",
     "INFINIBAND_ADDR_TRANS": "no RDMA connection manager",
 }
-TRANSPORT_OPTIONS = {"NVME_FABRICS": "no NVMe over fabrics"}
+# option of this program -> module, private header that it needs, its owner, kernel options
+REPLACEMENTS = {
+    "--transport": ("nvme_rdma_rust", "host/nvme.h", "nvme-core",
+                    {"NVME_FABRICS": "no NVMe over fabrics"}),
+    "--target": ("nvmet_rdma_rust", "target/nvmet.h", "nvmet", {"NVME_TARGET": "no NVMe target"}),
+}
 VM_OPTIONS = {
     "RDMA_RXE": "no soft-RoCE, which the VM needs",
     "NVME_TARGET_RDMA": "no NVMe/RDMA target, which the VM needs",
@@ -143,14 +148,16 @@ def toolchain(kdir):
     return [*_compiler(config), *_c_compiler(config)] if config is not None else []
 
 
-def transport(kdir):
-    """Return the reasons why nvme_rdma_rust alone cannot be built; Kbuild leaves it out then."""
+def replacement(kdir, option):
+    """Return why the module of an option cannot be built; Kbuild leaves it out then."""
+    module, header, owner, options = REPLACEMENTS[option]
     # A build directory made with O= has a link to the source.
-    headers = [kdir / below / "drivers/nvme/host/nvme.h" for below in ("", "source")]
+    headers = [kdir / below / "drivers/nvme" / header for below in ("", "source")]
     missing = [] if any(path.exists() for path in headers) else [
-        f"{headers[0]} is missing: header packages lack the private headers of nvme-core, so build "
+        f"{headers[0]} is missing: header packages lack the private headers of {owner}, so build "
         "in the source tree of this very kernel"]
-    return missing + _configuration(_read(kdir / ".config") or "", TRANSPORT_OPTIONS)
+    reasons = missing + _configuration(_read(kdir / ".config") or "", options)
+    return [f"{module} is not built: {reason}" for reason in reasons]
 
 
 def vm(kdir):
@@ -166,8 +173,9 @@ def main():
     reasons = tree(kdir) + _compiler(_read(kdir / ".config") or "")
     for reason in reasons:
         print(f"rnvmf cannot be built: {reason}")
-    for reason in transport(kdir) if "--transport" in sys.argv else []:
-        print(f"nvme_rdma_rust is not built: {reason}")
+    for option in sys.argv[2:]:
+        for reason in replacement(kdir, option):
+            print(reason)
     return 1 if reasons else 0
 
 
