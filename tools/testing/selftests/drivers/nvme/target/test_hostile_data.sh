@@ -101,7 +101,8 @@ keyed_data_of_no_bytes() {
 
 # The command has no data: the descriptor is ignored, or refused. Nothing is written to the host.
 keyed_data_without_need() {
-	local command line='(0x000|0x00f)
+	# Keep Alive of a controller without a time-out is refused for that.
+	local command line='(0x000|0x00f|0x01a)
 changed 0'
 	for command in flush,data=4096 flush,data=0x100000,type=0x4f zeroes,data=4096; do
 		answers "${command%%,*} $line" admin io fill "$command" changed
@@ -115,7 +116,7 @@ changed 0'
 wrong_key_without_need() {
 	each_answers '0x000|0x00f' 'admin io' flush,len=4096 flush,len=0xffffff zeroes,len=4096 \
 		flush,key=1,len=4096,type=0x4f
-	each_answers '0x000|0x00f' admin get,len=4096 keep-alive,len=8 set,len=0x1000
+	each_answers '0x000|0x00f|0x01a' admin get,len=4096 keep-alive,len=8 set,len=0x1000
 }
 
 # A key without data must not be invalidated.
@@ -168,7 +169,9 @@ wrong_key() {
 }
 
 wrong_address() {
-	each_answers disconnected 'admin io' write,addr=0 read,addr=0 read,addr=0xfffffffffffff000
+	each_answers disconnected 'admin io' write,addr=0 read,addr=0
+	# The end of the data wraps around, which the target may check.
+	each_answers '0x00f|disconnected' 'admin io' read,addr=0xfffffffffffff000
 }
 
 no_reads_allowed() {
