@@ -13,6 +13,7 @@ use crate::{
     transport::Transport, //
 };
 use core::{
+    mem,
     ptr::{
         self,
         NonNull, //
@@ -165,8 +166,12 @@ impl<T: Transport> Registration<T> {
     ///
     /// nvmet calls it once, with a port for which `add_port` succeeded.
     unsafe extern "C" fn remove_port(port: *mut bindings::nvmet_port) {
-        // SAFETY: `add` has set the field, and nobody uses it afterwards.
-        drop(unsafe { KBox::from_raw((*port).priv_.cast::<T::Listener>()) });
+        // SAFETY: `add` has set the field. Nobody uses the listener afterwards: `disc_traddr` finds
+        // none, and nvmet's configuration lock keeps it from running now.
+        drop(unsafe {
+            let listener = mem::replace(&mut (*port).priv_, ptr::null_mut());
+            KBox::from_raw(listener.cast::<T::Listener>())
+        });
     }
 
     /// # Safety
@@ -182,20 +187,21 @@ impl<T: Transport> Registration<T> {
 
     /// # Safety
     ///
-    /// nvmet calls it, with a request that it executes, an enabled port of this transport, and room
-    /// for an address.
+    /// nvmet calls it under its configuration lock, with a request that it executes, the port of the
+    /// request, and room for an address. The port may have been disabled since.
     unsafe extern "C" fn disc_traddr(
         req: *mut bindings::nvmet_req,
         port: *mut bindings::nvmet_port,
         traddr: *mut c_char,
     ) {
-        // SAFETY: By the safety requirements of this function. `add` has set `priv_`. The room has
-        // the size of the field in the port.
+        // SAFETY: By the safety requirements of this function. `priv_` is null, or the listener that
+        // `add` has set. The room has the size of the field in the port.
         unsafe {
-            let listener = &*(*port).priv_.cast::<T::Listener>();
+            let listener = (*port).priv_.cast::<T::Listener>().as_ref();
             let configured = &(*port).disc_addr.traddr;
             let room = core::slice::from_raw_parts_mut(traddr.cast::<u8>(), configured.len());
-            match T::discovery_address(listener, Request::<T>::private_of(req)) {
+            let command = Request::<T>::private_of(req);
+            match listener.and_then(|listener| T::discovery_address(listener, command)) {
                 Some(address) => {
                     write(address, room);
                 }
