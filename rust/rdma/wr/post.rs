@@ -77,14 +77,24 @@ impl ReceiveSges {
         &mut self,
         cqe: *mut bindings::ib_cqe,
     ) -> bindings::ib_recv_wr {
-        let mut request = bindings::ib_recv_wr {
-            sg_list: self.pieces.as_mut_ptr(),
-            num_sge: self.count,
-            ..pin_init::zeroed()
-        };
-        request.__bindgen_anon_1.wr_cqe = cqe;
-        request
+        receive_wr(self.pieces.as_mut_ptr(), self.count, cqe)
     }
+}
+
+/// Returns a receive of `count` pieces that completes with `cqe`.
+#[inline(always)]
+fn receive_wr(
+    pieces: *mut bindings::ib_sge,
+    count: c_int,
+    cqe: *mut bindings::ib_cqe,
+) -> bindings::ib_recv_wr {
+    let mut request = bindings::ib_recv_wr {
+        sg_list: pieces,
+        num_sge: count,
+        ..pin_init::zeroed()
+    };
+    request.__bindgen_anon_1.wr_cqe = cqe;
+    request
 }
 
 impl<E: QpContext> QueuePair<E> {
@@ -297,12 +307,21 @@ impl<E: QpContext> QueuePair<E> {
         let slot = operation.into_received::<E>();
         // SAFETY: The slot is a live allocation that nobody else has.
         let body = unsafe { &(*slot.as_ptr()).body };
-        let result = ReceiveSges::of(body, self.local_memory()).and_then(|mut sges| {
-            let request = sges.work_request(slot.as_ptr().cast());
-            // SAFETY: The work request is well-formed. The memory that it names belongs to the
-            // slot, which is valid until its completion.
-            unsafe { self.post_raw_receive(&request) }
-        });
+        let (memory, cqe) = (self.local_memory(), slot.as_ptr().cast());
+        // SAFETY: The work request is well-formed. The memory that it names belongs to the slot,
+        // which is valid until its completion.
+        let post = |request: &bindings::ib_recv_wr| unsafe { self.post_raw_receive(request) };
+        // Hosts post receives of one piece for each I/O.
+        let result = match body.second_buffer() {
+            None => {
+                let sge = body.buffer().as_sink(memory);
+                sge.and_then(|mut sge| post(&receive_wr(&mut sge, 1, cqe)))
+            }
+            Some(_) => {
+                let sges = ReceiveSges::of(body, memory);
+                sges.and_then(|mut sges| post(&sges.work_request(cqe)))
+            }
+        };
         result.map_err(|error| Unposted {
             error,
             // SAFETY: The work request was not posted.
