@@ -27,7 +27,7 @@ def _own(found):
 
 
 def _disconnect(results):
-    """Return the median time of rnvmf in milliseconds."""
+    """Return the shortest time of rnvmf in milliseconds."""
     return next(step["time"]["rnvmf"] / 1e6 for step in results["instructions"]["steps"]
                 if step["step"] == "disconnect")
 
