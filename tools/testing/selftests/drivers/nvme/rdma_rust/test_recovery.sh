@@ -210,6 +210,8 @@ namespaces_follow() {
 	disk "$CTRL" 1 >"$SCRATCH/disk"
 	backend_memory other 16 512
 	target_namespace "$NQN" 2 "$BACKEND"
+	# nvmet may tell of a namespace before it lists it, and nvme-core does not look again.
+	run nvme ns-rescan "/dev/$CTRL"
 	disk "$CTRL" 2 >"$SCRATCH/disk"
 	run nvme reset "/dev/$CTRL"
 	target_namespace_delete "$NQN" 2
