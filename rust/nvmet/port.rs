@@ -142,12 +142,15 @@ impl<T: TransportTypes> Port<T> {
 
     /// Returns the largest in-capsule data in bytes (`param_inline_data_size`).
     pub fn in_capsule(&self) -> u32 {
-        self.raw().inline_data_size.unsigned_abs()
+        // The user may change it once the port is disabled.
+        let size = u32::try_from(self.raw().inline_data_size).unwrap_or_default();
+        size.min(T::LIMITS.in_capsule.max)
     }
 
     /// Returns the maximum size of an I/O queue (`param_max_queue_size`).
     pub fn max_queue_size(&self) -> u16 {
-        u16::try_from(self.raw().max_queue_size).unwrap_or(u16::MAX)
+        let size = u32::try_from(self.raw().max_queue_size).unwrap_or_default();
+        size.min(T::LIMITS.queue_size.max) as u16
     }
 
     /// Parses the address to listen at (`addr_traddr`, `addr_trsvcid`), in the initial network

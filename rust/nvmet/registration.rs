@@ -194,10 +194,13 @@ impl<T: Transport> Registration<T> {
         port: *mut bindings::nvmet_port,
         traddr: *mut c_char,
     ) {
-        // SAFETY: By the safety requirements of this function. `priv_` is null, or the listener that
-        // `add` has set. The room has the size of the field in the port.
+        // SAFETY: By the safety requirements of this function. While the port is one of this
+        // transport, `priv_` is null, or the listener that `add` has set. The room has the size of the
+        // field in the port.
         unsafe {
+            let is_ours = ptr::eq((*port).tr_ops, (*req).ops);
             let listener = (*port).priv_.cast::<T::Listener>().as_ref();
+            let listener = listener.filter(|_| is_ours);
             let configured = &(*port).disc_addr.traddr;
             let room = core::slice::from_raw_parts_mut(traddr.cast::<u8>(), configured.len());
             let command = Request::<T>::private_of(req);

@@ -183,6 +183,14 @@ impl<T: TransportTypes> Parsed<T> {
         unsafe { &mut self.0.as_mut().private }
     }
 
+    /// Returns how many bytes of data the command has, if nvmet can tell; 0 otherwise. C:
+    /// `nvmet_req_transfer_len()`.
+    #[inline]
+    pub fn data_length(&self) -> usize {
+        // SAFETY: `nvmet_req_init()` succeeded.
+        unsafe { bindings::nvmet_req_transfer_len(self.req()) }
+    }
+
     /// Executes the command with its data. [`Transport::respond`] is called with the result, perhaps
     /// before this returns. Process context; may sleep.
     pub fn execute(mut self, data: Data<T>) {

@@ -19,6 +19,7 @@ use crate::{
         OWNER, //
     },
     queue::{
+        slots_of,
         Addresses,
         EndConnection,
         QueueParams,
@@ -107,8 +108,12 @@ use rrdma::{
 /// Time that a host has to complete the exchange of messages.
 const ACCEPT_TIME: Msecs = Msecs::from_secs(15);
 
-/// Connections whose host has not completed the exchange of messages, and those that end.
+/// Connections that make a step at a time: those in [`MAX_REQUESTS`], and those that end.
 const MAX_STEPS: u32 = 512;
+
+/// Requests whose host has not completed the exchange of messages. More are rejected, so that hosts
+/// that never complete it leave room for the end of connections.
+const MAX_REQUESTS: u32 = 256;
 
 /// The connections of all ports.
 #[pin_data]
@@ -130,6 +135,8 @@ pub(crate) struct Connections {
     ended: TimedCompletion,
     /// Receives of a shared receive queue; `None` if each queue has its own.
     shared_receives: Option<u32>,
+    /// Requests that were not accepted yet.
+    requests: AtomicU32,
     /// Completion vector of the next I/O queue.
     next_vector: AtomicU32,
     /// Limits messages of connection requests.
@@ -151,6 +158,7 @@ impl Connections {
                 listeners <- new_mutex!(KVec::new(), "nvmet_rdma_rust::Connections::listeners"),
                 ended <- TimedCompletion::new(),
                 shared_receives,
+                requests: AtomicU32::new(0),
                 next_vector: AtomicU32::new(0),
                 log_limit <- RateLimit::new(),
             }? Error),
@@ -197,7 +205,10 @@ impl Connections {
         incoming: Incoming<TargetQueue>,
     ) {
         // The request is rejected when it is dropped.
-        let Ok(connection) = Connection::new(self.clone(), port.clone(), incoming) else {
+        let Some(permit) = Permit::new(self) else {
+            return;
+        };
+        let Ok(connection) = Connection::new(port.clone(), incoming, permit) else {
             return;
         };
         if self
@@ -254,9 +265,27 @@ impl DeviceEvents for Connections {
     }
 }
 
+/// One of [`MAX_REQUESTS`] requests that wait for their step, or for the host.
+struct Permit(Arc<Connections>);
+
+impl Permit {
+    /// Returns a permit; `None` if there are too many requests.
+    fn new(connections: &Arc<Connections>) -> Option<Self> {
+        let permit = Self(connections.clone());
+        let before = connections.requests.fetch_add(1, Ordering::Relaxed);
+        (before < MAX_REQUESTS).then_some(permit)
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.0.requests.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// How far a connection is.
 enum State {
-    Requested(Incoming<TargetQueue>),
+    Requested(Incoming<TargetQueue>, Permit),
     /// A step runs, or the connection has ended.
     Taken,
     Connected(Established),
@@ -294,20 +323,16 @@ impl WorkItem for Connection {
     fn run(this: Arc<Self>) {
         let state = mem::replace(&mut *this.state.lock(), State::Taken);
         match state {
-            State::Requested(incoming) => match Self::establish(&this, incoming) {
-                Ok(established) => {
-                    let is_removing = established.device.device().is_removing();
-                    *this.state.lock() = State::Connected(established);
-                    // Who ended it meanwhile found this step.
-                    if is_removing || this.is_ending.load(Ordering::SeqCst) {
-                        this.end();
+            State::Requested(incoming, permit) => {
+                match Self::establish(&this, incoming) {
+                    Ok(established) => Self::start(&this, established),
+                    Err(refusal) => {
+                        this.log(refusal);
+                        this.connections.forget(&this);
                     }
                 }
-                Err(refusal) => {
-                    this.log(refusal);
-                    this.connections.forget(&this);
-                }
-            },
+                drop(permit);
+            }
             State::Connected(established) if this.is_ending.load(Ordering::SeqCst) => {
                 established.release();
                 this.connections.forget(&this);
@@ -345,18 +370,21 @@ impl Connection {
     }
 
     fn new(
-        connections: Arc<Connections>,
         port: Arc<Port<Rdma>>,
         incoming: Incoming<TargetQueue>,
+        permit: Permit,
     ) -> Result<Arc<Self>> {
         let wake = Arc::pin_init(TimedCompletion::new(), GFP_KERNEL)?;
         incoming.wait_on(wake.clone());
         Arc::pin_init(
             pin_init!(Self {
-                connections,
+                connections: permit.0.clone(),
                 port,
                 host: incoming.peer_address(),
-                state <- new_mutex!(State::Requested(incoming), "nvmet_rdma_rust::Connection"),
+                state <- new_mutex!(
+                    State::Requested(incoming, permit),
+                    "nvmet_rdma_rust::Connection"
+                ),
                 is_ending: AtomicBool::new(false),
                 wake,
                 work <- new_work!("nvmet_rdma_rust::Connection::work"),
@@ -460,14 +488,24 @@ impl Connection {
             .map_err(Refusal::Failed)?;
         let queue_pair = accepting.queue_pair().clone();
         match this.complete(accepting, accepted) {
-            Ok(connected) => {
-                TargetQueue::start(&queue_pair);
-                Ok(Established { connected, device })
-            }
+            Ok(connected) => Ok(Established { connected, device }),
             Err(refusal) => {
                 end_queue(queue_pair);
                 Err(refusal)
             }
+        }
+    }
+
+    /// Starts the commands of an established connection, or ends it. Sleeps.
+    fn start(this: &Arc<Self>, established: Established) {
+        let queue_pair = established.connected.queue_pair().clone();
+        let device = established.device.device().clone();
+        // From here on, whoever ends a controller or a device finds the connection. No command was
+        // executed before, so there is no controller to miss.
+        *this.state.lock() = State::Connected(established);
+        match this.is_ending.load(Ordering::SeqCst) || device.is_removing() {
+            true => this.clone().end(),
+            false => TargetQueue::start(&queue_pair),
         }
     }
 
@@ -495,14 +533,15 @@ impl Connection {
         let client = connections.client.lock().clone().ok_or(ENODEV)?;
         let share = |pd: &Arc<ProtectionDomain>| self.share(pd);
         let device = connections.devices.acquire(&client, device, share)?;
+        let slots = slots_of(accepted, connections.shared_receives.is_some());
         let capacity = QpCap {
-            sends: accepted.responses.into(),
+            sends: slots.into(),
             receives: accepted.commands.into(),
             send_sges: 1,
         };
         let rdma_rw = RdmaRwCap {
             at_once: 1,
-            small_at_once: accepted.responses.into(),
+            small_at_once: slots.into(),
             pieces: MAX_PAGES,
         };
         let vector = match accepted.queue_id {
@@ -520,7 +559,7 @@ impl Connection {
         let cq = CompletionQueue::pool_get(pool, entries, vector, Poll::Workqueue)?;
         let init_attr = QpInitAttr::new(device.pd().clone(), cq, capacity)
             .with_rdma_rw(rdma_rw)
-            .with_receive_sges(2);
+            .with_receive_sges(device.device().attributes().max_recv_sge.min(2));
         let init_attr = match shared {
             Some(shared) => init_attr.with_shared_receives(shared.clone()),
             None => init_attr,

@@ -100,6 +100,7 @@ impl<S> UsedDevices<S> {
             .iter_mut()
             .find(|entry| **entry.pd.device() == *device);
         let (pd, shared) = match known {
+            Some(entry) if entry.pd.device().is_removing() => return Err(ENODEV),
             Some(entry) => {
                 entry.users = entry.users.saturating_add(1);
                 (entry.pd.clone(), entry.shared.clone())

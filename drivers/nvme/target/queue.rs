@@ -194,16 +194,11 @@ enum DataTransfer {
 }
 
 impl DataTransfer {
-    /// Opcode of the Read command of the I/O command sets.
-    const READ: u8 = 0x02;
-
-    fn of(command: &Command, queue_id: u16) -> Self {
+    /// Returns how `length` bytes of a command are transferred.
+    fn of(command: &Command, parsed: &Parsed<Rdma>, length: u32) -> Self {
         match command.direction() {
             Direction::ToTarget => Self::FromHost,
-            // nvmet checks the length, and reads as many blocks.
-            Direction::FromTarget if queue_id != 0 && command.opcode() == Self::READ => {
-                Self::Filled
-            }
+            Direction::FromTarget if parsed.data_length() == length as usize => Self::Filled,
             Direction::FromTarget => Self::MaybePartial,
         }
     }
@@ -346,7 +341,7 @@ impl TargetQueue {
     pub(crate) fn fill(queue: &Arc<QueuePair<Self>>) -> Result {
         let this = queue.context();
         let device = queue.device();
-        for _ in 0..this.accepted.responses {
+        for _ in 0..slots_of(this.accepted, queue.shared_receives().is_some()) {
             let request = Request::new(Slot {
                 queue: queue.clone(),
                 transfer: Some(Transfer::new(device)?),
@@ -476,13 +471,9 @@ impl TargetQueue {
             in_capsule: arrived.data,
             ..self.limits
         };
-        let data = match self.sq.controller() {
-            Some(_) => CommandData::of(&command, limits),
-            None => self
-                .accepted
-                .check_connect(&command)
-                .and_then(|()| CommandData::of(&command, limits)),
-        };
+        // Whether or not there is a controller: two Connect commands may have been parsed before.
+        let checked = self.accepted.check_connect(&command);
+        let data = checked.and_then(|()| CommandData::of(&command, limits));
         match data {
             Ok(CommandData::None) => {
                 self.repost(queue, arrived.capsule);
@@ -516,9 +507,9 @@ impl TargetQueue {
                     rkey: key,
                 };
                 self.transfer(Pending {
+                    transfer: DataTransfer::of(&command, &parsed, length),
                     parsed,
                     remote,
-                    transfer: DataTransfer::of(&command, self.id()),
                 });
             }
             Err(code) => {
@@ -631,6 +622,15 @@ impl TargetQueue {
                 this.release(&queue, request);
             }
         }
+    }
+}
+
+/// Returns the number of slots of a queue. Each may have a SEND outstanding, for which the host has a
+/// receive. But a host must not keep shared receives waiting for a slot.
+pub(crate) fn slots_of(accepted: AcceptedQueue, has_shared_receives: bool) -> u16 {
+    match has_shared_receives {
+        true => accepted.commands,
+        false => accepted.responses,
     }
 }
 

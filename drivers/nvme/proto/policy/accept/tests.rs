@@ -106,7 +106,14 @@ fn connect_is_for_this_queue() {
         }))
     };
     assert_eq!(connect(1, 127), Ok(()));
-    for (queue_id, sq_size) in [(0, 127), (2, 127), (u16::MAX, 1), (1, 128), (1, u16::MAX)] {
+    for (queue_id, sq_size) in [
+        (0, 127),
+        (2, 127),
+        (u16::MAX, 1),
+        (1, 0),
+        (1, 128),
+        (1, u16::MAX),
+    ] {
         assert_eq!(
             connect(queue_id, sq_size),
             Err(Code::CONNECT_INVALID_PARAMETER)
