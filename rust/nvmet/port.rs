@@ -16,9 +16,15 @@ use core::{
 };
 use kernel::{
     error::to_result,
+    impl_has_work, new_work,
     prelude::*,
     str::CStr,
-    sync::Arc, //
+    sync::Arc,
+    workqueue::{
+        Queue,
+        Work,
+        WorkItem, //
+    },
 };
 use rrdma::{
     net::{
@@ -65,37 +71,85 @@ impl PortCount {
     }
 }
 
+/// Keeps the memory of a port valid until its [`Port`] is dropped.
+///
+/// The release of a port, in the `rmdir` of the user, waits for works of nvmet. One of these waits for
+/// the drop. A reference to the port in configfs would not do: the last one must be dropped by `rmdir`,
+/// whose lock protects nvmet's list of ports.
+#[pin_data]
+pub(crate) struct PortHold {
+    #[pin]
+    unused: TimedCompletion,
+    #[pin]
+    work: Work<PortHold>,
+}
+
+impl_has_work! {
+    impl HasWork<Self> for PortHold { self.work }
+}
+
+impl PortHold {
+    /// Creates a hold. May sleep.
+    pub(crate) fn new() -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                unused <- TimedCompletion::new(),
+                work <- new_work!("nvmet::PortHold"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Queues the work that waits for the drop. Called once, before the user can remove the port.
+    pub(crate) fn queue(self: Arc<Self>) {
+        // SAFETY: nvmet destroys the queue when it is unloaded, and this module uses nvmet.
+        let queue = unsafe { Queue::from_raw(bindings::nvmet_wq) };
+        // It was not queued before.
+        let _ = queue.enqueue(self);
+    }
+}
+
+impl WorkItem for PortHold {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        this.unused.wait();
+    }
+}
+
 /// A port of nvmet's configuration (`struct nvmet_port`), which stays valid while this exists.
 ///
-/// Must not be dropped by a work of nvmet: the release of a port waits for these.
+/// Must not be dropped by a work of nvmet: one of these waits for the drop.
 ///
 /// # Invariants
 ///
-/// This owns a reference to the item of `raw` in configfs. `ops` is the table of the registration,
-/// which waits until no port exists.
+/// `raw` is valid until `hold.unused` is completed. `ops` is the table of the registration, which waits
+/// until no port exists.
 pub struct Port<T: TransportTypes> {
     raw: NonNull<bindings::nvmet_port>,
     ops: *const bindings::nvmet_fabrics_ops,
+    hold: Arc<PortHold>,
     users: Arc<PortCount>,
     _transport: PhantomData<fn(T)>,
 }
 
-// SAFETY: The reference count is atomic; what else is read does not change while the port is enabled.
+// SAFETY: What is read of the port does not change while the port is enabled, or is checked.
 unsafe impl<T: TransportTypes> Send for Port<T> {}
 
 // SAFETY: As for `Send`.
 unsafe impl<T: TransportTypes> Sync for Port<T> {}
 
 impl<T: TransportTypes> Port<T> {
-    /// Takes a reference to a port that is being enabled, and sets its limits. May sleep.
+    /// Begins the use of a port that is being enabled, and sets its limits. May sleep.
     ///
     /// # Safety
     ///
     /// `raw` must be the argument of `add_port`, which is running. `ops` must be valid until `users`
-    /// has no user.
+    /// has no user. `hold` must be queued when the port is disabled, or if it is not enabled.
     pub(crate) unsafe fn new(
         raw: NonNull<bindings::nvmet_port>,
         ops: *const bindings::nvmet_fabrics_ops,
+        hold: Arc<PortHold>,
         users: Arc<PortCount>,
     ) -> Result<Arc<Self>> {
         // SAFETY: By the safety requirements, the port is valid, and nobody else changes it.
@@ -107,14 +161,14 @@ impl<T: TransportTypes> Port<T> {
             T::LIMITS
                 .queue_size
                 .apply(&mut port.max_queue_size, "param_max_queue_size");
-            bindings::port_get(raw.as_ptr());
         }
         users.add();
-        // INVARIANT: The reference was taken above. The rest are the safety requirements.
+        // INVARIANT: By the safety requirements. A port cannot be removed while it is enabled.
         Ok(Arc::new(
             Self {
                 raw,
                 ops,
+                hold,
                 users,
                 _transport: PhantomData,
             },
@@ -188,8 +242,8 @@ fn string(field: &[c_char]) -> Result<&CStr> {
 
 impl<T: TransportTypes> Drop for Port<T> {
     fn drop(&mut self) {
-        // SAFETY: By the type invariants, this owns a reference.
-        unsafe { bindings::port_put(self.raw.as_ptr()) };
+        // The port is not used any more.
+        self.hold.unused.complete_all();
         self.users.remove();
     }
 }

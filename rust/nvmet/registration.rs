@@ -6,7 +6,8 @@ use crate::{
     bindings,
     port::{
         Port,
-        PortCount, //
+        PortCount,
+        PortHold, //
     },
     request::Request,
     submission_queue::ControllerId,
@@ -38,6 +39,12 @@ use rrdma::{
 ///
 /// It is null, or points to the [`Registration<T>`] whose callbacks nvmet may call.
 static REGISTERED: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
+
+/// The private data of a port that is enabled.
+struct EnabledPort<T: Transport> {
+    listener: T::Listener,
+    hold: Arc<PortHold>,
+}
 
 /// A registered transport of the type RDMA.
 ///
@@ -153,13 +160,25 @@ impl<T: Transport> Registration<T> {
     /// As for [`add_port`](Self::add_port).
     unsafe fn add(&self, raw: *mut bindings::nvmet_port) -> Result {
         let raw = NonNull::new(raw).ok_or(EINVAL)?;
+        let hold = PortHold::new()?;
         // SAFETY: By the safety requirements of this function. `drop` waits for the users of the
-        // table.
-        let port = unsafe { Port::new(raw, self.ops.get(), self.users.clone())? };
-        let listener = KBox::new(T::listen(&self.context, port)?, GFP_KERNEL)?;
-        // SAFETY: The port is valid. The field is the transport's.
-        unsafe { (*raw.as_ptr()).priv_ = KBox::into_raw(listener).cast() };
-        Ok(())
+        // table. The hold is queued below, or by `remove_port`.
+        let port = unsafe { Port::new(raw, self.ops.get(), hold.clone(), self.users.clone())? };
+        let enabled = T::listen(&self.context, port).and_then(|listener| {
+            let hold = hold.clone();
+            Ok(KBox::new(EnabledPort::<T> { listener, hold }, GFP_KERNEL)?)
+        });
+        match enabled {
+            Ok(enabled) => {
+                // SAFETY: The port is valid. The field is the transport's.
+                unsafe { (*raw.as_ptr()).priv_ = KBox::into_raw(enabled).cast() };
+                Ok(())
+            }
+            Err(error) => {
+                hold.queue();
+                Err(error)
+            }
+        }
     }
 
     /// # Safety
@@ -168,10 +187,13 @@ impl<T: Transport> Registration<T> {
     unsafe extern "C" fn remove_port(port: *mut bindings::nvmet_port) {
         // SAFETY: `add` has set the field. Nobody uses the listener afterwards: `disc_traddr` finds
         // none, and nvmet's configuration lock keeps it from running now.
-        drop(unsafe {
-            let listener = mem::replace(&mut (*port).priv_, ptr::null_mut());
-            KBox::from_raw(listener.cast::<T::Listener>())
-        });
+        let enabled = unsafe {
+            let enabled = mem::replace(&mut (*port).priv_, ptr::null_mut());
+            KBox::from_raw(enabled.cast::<EnabledPort<T>>())
+        };
+        let EnabledPort { listener, hold } = KBox::into_inner(enabled);
+        drop(listener);
+        hold.queue();
     }
 
     /// # Safety
@@ -199,8 +221,8 @@ impl<T: Transport> Registration<T> {
         // field in the port.
         unsafe {
             let is_ours = ptr::eq((*port).tr_ops, (*req).ops);
-            let listener = (*port).priv_.cast::<T::Listener>().as_ref();
-            let listener = listener.filter(|_| is_ours);
+            let enabled = (*port).priv_.cast::<EnabledPort<T>>().as_ref();
+            let listener = enabled.filter(|_| is_ours).map(|enabled| &enabled.listener);
             let configured = &(*port).disc_addr.traddr;
             let room = core::slice::from_raw_parts_mut(traddr.cast::<u8>(), configured.len());
             let command = Request::<T>::private_of(req);

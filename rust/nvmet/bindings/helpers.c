@@ -5,7 +5,6 @@
  * functions, so helpers have a marker instead of "static inline".
  */
 
-#include <linux/configfs.h>
 #include <linux/scatterlist.h>
 
 #include "nvmet.h"
@@ -15,16 +14,6 @@
 /* Macros with casts, which bindgen does not evaluate. */
 const gfp_t nvmet_const_GFP_KERNEL = GFP_KERNEL;
 const gfp_t nvmet_const_GFP_ZEROED = GFP_KERNEL | __GFP_ZERO;
-
-__nvmet_helper void nvmet_helper_port_get(struct nvmet_port *port)
-{
-	config_item_get(&port->group.cg_item);
-}
-
-__nvmet_helper void nvmet_helper_port_put(struct nvmet_port *port)
-{
-	config_item_put(&port->group.cg_item);
-}
 
 __nvmet_helper bool nvmet_helper_sq_tryget_live(struct nvmet_sq *sq)
 {
