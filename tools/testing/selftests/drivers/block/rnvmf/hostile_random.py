@@ -78,6 +78,9 @@ def name(number):
 class Host:
     """The host: one connection to the target, and its operations."""
 
+    # Errors of a passthrough command.
+    ioctl_errors = IOCTL_ERRORS
+
     def __init__(self, address, port, seed):
         self.address, self.port = address, port
         self.chance = random.Random(seed)
@@ -243,7 +246,7 @@ class Host:
         finally:
             os.close(node)
         if result < 0:
-            wrong_unless(-result in IOCTL_ERRORS, what, name(-result))
+            wrong_unless(-result in self.ioctl_errors, what, name(-result))
         # A status has 15 bits; the highest is Do Not Retry.
         wrong_unless(result < 1 << 15, what, hex(result))
         self.note(what, name(-result) if result < 0 else "status" if result else "success")

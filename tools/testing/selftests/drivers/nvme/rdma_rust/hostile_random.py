@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The random host of rnvmf's tests, with nvme-cli and sysfs in place of the program rnvmf."""
 
+import errno
 import glob
 import json
 import os
@@ -16,7 +17,7 @@ sys.path.insert(0, str(HERE.parents[1] / "block/rnvmf"))
 
 # pylint: disable=wrong-import-position
 import hostile_random  # noqa: E402
-from hostile_random import PATIENCE, SLOWDOWN, Said, Wrong, wrong_unless  # noqa: E402
+from hostile_random import IOCTL_ERRORS, PATIENCE, SLOWDOWN, Said, Wrong, wrong_unless  # noqa: E402
 
 STATES = {"live", "connecting", "resetting", "deleting", "deleting (no IO)", "dead", "gone"}
 HOST = "5e1f7e57-0000-4000-8000-000000000001"
@@ -24,6 +25,10 @@ HOST = "5e1f7e57-0000-4000-8000-000000000001"
 
 class Host(hostile_random.Host):
     """The host of nvme-core."""
+
+    # nvme_execute_rq() returns EINTR for a command that was cancelled, and the errno of the block
+    # layer for one that was not sent.
+    ioctl_errors = IOCTL_ERRORS | {errno.EINTR, errno.EIO}
 
     def nvme(self, *arguments):
         """Run nvme with a time limit; return its exit status and output."""
