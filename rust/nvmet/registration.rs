@@ -31,6 +31,7 @@ use kernel::{
     types::Opaque, //
 };
 use rrdma::{
+    errno::ENOTCONN,
     net::Address,
     text::Message, //
 };
