@@ -62,7 +62,7 @@ unsafe impl<T: TransportTypes> Send for Request<T> {}
 pub enum Begun<T: TransportTypes> {
     /// The command is valid. It holds a reference to the submission queue.
     Parsed(Parsed<T>),
-    /// nvmet refused the command, and has called [`Transport::respond`].
+    /// nvmet refused the command, and has called [`respond`](crate::Transport::respond).
     Answered,
     /// The submission queue is being destroyed.
     Refused(Request<T>),
@@ -191,8 +191,8 @@ impl<T: TransportTypes> Parsed<T> {
         unsafe { bindings::nvmet_req_transfer_len(self.req()) }
     }
 
-    /// Executes the command with its data. [`Transport::respond`] is called with the result, perhaps
-    /// before this returns. Process context; may sleep.
+    /// Executes the command with its data. [`respond`](crate::Transport::respond) is called with the
+    /// result, perhaps before this returns. Process context; may sleep.
     pub fn execute(mut self, data: Data<T>) {
         let req = self.req();
         // SAFETY: By the type invariants, this owns the memory. The data is not changed before
@@ -211,7 +211,8 @@ impl<T: TransportTypes> Parsed<T> {
     }
 
     /// Ends the command with a status, in the form of `include/linux/nvme.h`.
-    /// [`Transport::respond`] is called before this returns. C: `nvmet_req_complete()`.
+    /// [`respond`](crate::Transport::respond) is called before this returns. C:
+    /// `nvmet_req_complete()`.
     pub fn fail(self, status: u16) {
         let req = self.req();
         mem::forget(self);
