@@ -49,8 +49,8 @@ struct EnabledPort<T: Transport> {
 
 /// A registered transport of the type RDMA.
 ///
-/// A port pins the module while it is enabled. Dropping this waits until all queues are destroyed,
-/// so it is dropped before what disconnects them.
+/// A port pins the module while it is enabled. Dropping this waits until all queues are destroyed. The
+/// transport must end their connections, or the drop never returns.
 ///
 /// # Invariants
 ///

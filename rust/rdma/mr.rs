@@ -150,7 +150,8 @@ pub(crate) enum State {
 ///   it before 255 registrations with other keys, and each of those was invalidated. So no peer can
 ///   invalidate the key before the next registration.
 pub struct Region<D: Scatter> {
-    /// The first field, so it is deregistered before the others unmap and free the data.
+    /// Must be the first field. Fields are dropped in order, and the device may access the data until
+    /// the region is deregistered.
     mr: Mr,
     state: Cell<State>,
     /// Number of the latest registration.
