@@ -19,7 +19,6 @@ use crate::{
         OWNER, //
     },
     queue::{
-        slots_of,
         Addresses,
         EndConnection,
         QueueParams,
@@ -288,11 +287,11 @@ enum State {
     Requested(Incoming<TargetQueue>, Permit),
     /// A step runs, or the connection has ended.
     Taken,
-    Connected(Established),
+    Connected(ConnectedQueue),
 }
 
 /// An established connection. The device is released last.
-struct Established {
+struct ConnectedQueue {
     connected: Connected<TargetQueue>,
     device: DeviceUse<SharedReceives>,
 }
@@ -325,7 +324,7 @@ impl WorkItem for Connection {
         match state {
             State::Requested(incoming, permit) => {
                 match Self::establish(&this, incoming) {
-                    Ok(established) => Self::start(&this, established),
+                    Ok(queue) => Self::start(&this, queue),
                     Err(refusal) => {
                         this.log(refusal);
                         this.connections.forget(&this);
@@ -333,13 +332,21 @@ impl WorkItem for Connection {
                 }
                 drop(permit);
             }
-            State::Connected(established) if this.is_ending.load(Ordering::SeqCst) => {
-                established.release();
+            State::Connected(queue) if this.is_ending.load(Ordering::SeqCst) => {
+                queue.release();
                 this.connections.forget(&this);
             }
             other => *this.state.lock() = other,
         }
     }
+}
+
+/// What a queue is created from.
+struct Prepared {
+    accepted: AcceptedQueue,
+    slots: u16,
+    device: DeviceUse<SharedReceives>,
+    init_attr: QpInitAttr<TargetQueue>,
 }
 
 /// Why a connection request is not accepted.
@@ -412,16 +419,14 @@ impl Connection {
 
     fn with_queue<R>(&self, function: impl FnOnce(&TargetQueue) -> R) -> Option<R> {
         match &*self.state.lock() {
-            State::Connected(established) => {
-                Some(function(established.connected.queue_pair().context()))
-            }
+            State::Connected(queue) => Some(function(queue.connected.queue_pair().context())),
             _ => None,
         }
     }
 
     fn uses(&self, device: &Device) -> bool {
         match &*self.state.lock() {
-            State::Connected(established) => established.device.is_of(device),
+            State::Connected(queue) => queue.device.is_of(device),
             _ => false,
         }
     }
@@ -448,7 +453,7 @@ impl Connection {
     fn establish(
         this: &Arc<Self>,
         incoming: Incoming<TargetQueue>,
-    ) -> Result<Established, Refusal> {
+    ) -> Result<ConnectedQueue, Refusal> {
         let decided = AcceptedQueue::decide(Offer {
             private_data: incoming.peer().private_data(),
             reads_accepted: Some(incoming.peer().initiator_depth),
@@ -456,10 +461,14 @@ impl Connection {
         });
         let prepared = decided.and_then(|accepted| {
             let prepared = this.prepare(incoming.device(), accepted);
-            let (device, init_attr) = prepared.map_err(|_| CmStatus::NoResources)?;
-            Ok((accepted, device, init_attr))
+            prepared.map_err(|_| CmStatus::NoResources)
         });
-        let (accepted, device, init_attr) = match prepared {
+        let Prepared {
+            accepted,
+            slots,
+            device,
+            init_attr,
+        } = match prepared {
             Ok(prepared) => prepared,
             Err(reason) => {
                 // If the host is gone, nobody needs the reason.
@@ -470,6 +479,7 @@ impl Connection {
         let queue = TargetQueue::new(QueueParams {
             port: this.port.clone(),
             accepted,
+            slots,
             addresses: Addresses {
                 local: incoming.local_address(),
                 host: this.host,
@@ -488,7 +498,7 @@ impl Connection {
             .map_err(Refusal::Failed)?;
         let queue_pair = accepting.queue_pair().clone();
         match this.complete(accepting, accepted) {
-            Ok(connected) => Ok(Established { connected, device }),
+            Ok(connected) => Ok(ConnectedQueue { connected, device }),
             Err(refusal) => {
                 end_queue(queue_pair);
                 Err(refusal)
@@ -497,12 +507,12 @@ impl Connection {
     }
 
     /// Starts the commands of an established connection, or ends it. Sleeps.
-    fn start(this: &Arc<Self>, established: Established) {
-        let queue_pair = established.connected.queue_pair().clone();
-        let device = established.device.device().clone();
+    fn start(this: &Arc<Self>, queue: ConnectedQueue) {
+        let queue_pair = queue.connected.queue_pair().clone();
+        let device = queue.device.device().clone();
         // From here on, whoever ends a controller or a device finds the connection. No command was
         // executed before, so there is no controller to miss.
-        *this.state.lock() = State::Connected(established);
+        *this.state.lock() = State::Connected(queue);
         match this.is_ending.load(Ordering::SeqCst) || device.is_removing() {
             true => this.clone().end(),
             false => TargetQueue::start(&queue_pair),
@@ -524,16 +534,23 @@ impl Connection {
 
     /// Begins the use of a device, and returns the attributes of a queue pair for a queue. Sleeps.
     #[inline(never)]
-    fn prepare(
-        &self,
-        device: &Device,
-        accepted: AcceptedQueue,
-    ) -> Result<(DeviceUse<SharedReceives>, QpInitAttr<TargetQueue>)> {
+    fn prepare(&self, device: &Device, accepted: AcceptedQueue) -> Result<Prepared> {
         let connections = &self.connections;
         let client = connections.client.lock().clone().ok_or(ENODEV)?;
         let share = |pd: &Arc<ProtectionDomain>| self.share(pd);
         let device = connections.devices.acquire(&client, device, share)?;
-        let slots = slots_of(accepted, connections.shared_receives.is_some());
+        let vector = match accepted.queue_id {
+            0 => 0,
+            _ => connections.next_vector.fetch_add(1, Ordering::Relaxed),
+        };
+        let vector = vector % device.device().attributes().completion_vectors.max(1);
+        let shared = device.shared().of_vector(vector);
+        // Each slot may have a SEND outstanding, for which the host has a receive. But a host must not
+        // keep shared receives waiting for a slot.
+        let slots = match shared {
+            Some(_) => accepted.commands,
+            None => accepted.responses,
+        };
         let capacity = QpCap {
             sends: slots.into(),
             receives: accepted.commands.into(),
@@ -544,12 +561,6 @@ impl Connection {
             small_at_once: slots.into(),
             pieces: MAX_PAGES,
         };
-        let vector = match accepted.queue_id {
-            0 => 0,
-            _ => connections.next_vector.fetch_add(1, Ordering::Relaxed),
-        };
-        let vector = vector % device.device().attributes().completion_vectors.max(1);
-        let shared = device.shared().of_vector(vector);
         let entries = capacity
             .completions()
             .saturating_add(rdma_rw.requests(device.device(), capacity))
@@ -564,7 +575,12 @@ impl Connection {
             Some(shared) => init_attr.with_shared_receives(shared.clone()),
             None => init_attr,
         };
-        Ok((device, init_attr))
+        Ok(Prepared {
+            accepted,
+            slots,
+            device,
+            init_attr,
+        })
     }
 
     /// Posts the receives, and accepts the request. Sleeps.
@@ -606,7 +622,7 @@ fn end_queue(queue_pair: Arc<QueuePair<TargetQueue>>) {
     TargetQueue::end(&queue_pair);
 }
 
-impl Established {
+impl ConnectedQueue {
     /// Disconnects, and ends the queue. Sleeps.
     fn release(self) {
         self.connected.disconnect();

@@ -275,6 +275,8 @@ pub(crate) struct TargetQueue {
     #[pin]
     sq: SubmissionQueue<Rdma>,
     accepted: AcceptedQueue,
+    /// Commands that are executed at a time.
+    nr_slots: u16,
     addresses: Addresses,
     limits: DataLimits,
     #[pin]
@@ -292,6 +294,8 @@ pub(crate) struct TargetQueue {
 pub(crate) struct QueueParams {
     pub(crate) port: Arc<Port<Rdma>>,
     pub(crate) accepted: AcceptedQueue,
+    /// Commands that are executed at a time, at most those of `accepted`.
+    pub(crate) slots: u16,
     pub(crate) addresses: Addresses,
     pub(crate) limits: DataLimits,
     pub(crate) connection: Arc<dyn EndConnection>,
@@ -304,6 +308,7 @@ impl TargetQueue {
         try_pin_init!(Self {
             sq <- SubmissionQueue::new(params.port),
             accepted: params.accepted,
+            nr_slots: params.slots,
             addresses: params.addresses,
             limits: params.limits,
             slots <- new_irq_lock!(Slots {
@@ -341,7 +346,7 @@ impl TargetQueue {
     pub(crate) fn fill(queue: &Arc<QueuePair<Self>>) -> Result {
         let this = queue.context();
         let device = queue.device();
-        for _ in 0..slots_of(this.accepted, queue.shared_receives().is_some()) {
+        for _ in 0..this.nr_slots {
             let request = Request::new(Slot {
                 queue: queue.clone(),
                 transfer: Some(Transfer::new(device)?),
@@ -523,13 +528,13 @@ impl TargetQueue {
 
     /// Transfers the data of a command, or lets it wait for credits. Sleeps.
     fn transfer(&self, pending: Pending) {
-        if !self.is_waiting.load(Ordering::Relaxed) {
-            let Err(pending) = pending.attempt() else {
-                return;
-            };
-            return self.wait(pending);
+        let pending = match self.is_waiting.load(Ordering::Relaxed) {
+            true => Err(pending),
+            false => pending.attempt(),
+        };
+        if let Err(pending) = pending {
+            self.wait(pending);
         }
-        self.wait(pending);
     }
 
     /// Lets a command wait for credits. Sleeps.
@@ -622,15 +627,6 @@ impl TargetQueue {
                 this.release(&queue, request);
             }
         }
-    }
-}
-
-/// Returns the number of slots of a queue. Each may have a SEND outstanding, for which the host has a
-/// receive. But a host must not keep shared receives waiting for a slot.
-pub(crate) fn slots_of(accepted: AcceptedQueue, has_shared_receives: bool) -> u16 {
-    match has_shared_receives {
-        true => accepted.commands,
-        false => accepted.responses,
     }
 }
 
