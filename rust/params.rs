@@ -127,9 +127,11 @@ macro_rules! parameters {
 /// Returns the `N` bytes of a text.
 #[doc(hidden)]
 pub const fn bytes<const N: usize>(text: &str) -> [u8; N] {
+    assert!(text.len() >= N, "the text is shorter than `N` bytes");
     match text.as_bytes().first_chunk() {
         Some(bytes) => *bytes,
-        None => panic!("the text is shorter than `N` bytes"),
+        // Unreachable: see the assertion.
+        None => [0; N],
     }
 }
 

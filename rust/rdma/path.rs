@@ -56,6 +56,13 @@ macro_rules! number_of_bits {
                 Some(Self(value))
             }
 
+            /// Returns the number `N`. More bits are an error of the compiler.
+            #[inline]
+            pub const fn of<const N: $type>() -> Self {
+                const { assert!(N <= Self::MAX.0, "the number has more bits") };
+                Self(N)
+            }
+
             /// Returns the value.
             #[inline]
             pub const fn get(self) -> $type {

@@ -36,8 +36,8 @@ use rrdma::rdma::{
 };
 
 /// The timers of the programs in libibverbs: 67 ms and 0.64 ms.
-const TIMEOUT: AckTimeout = AckTimeout::new(14).unwrap();
-const RNR_TIMER: RnrTimer = RnrTimer::new(12).unwrap();
+const TIMEOUT: AckTimeout = AckTimeout::of::<14>();
+const RNR_TIMER: RnrTimer = RnrTimer::of::<12>();
 
 /// Moves a queue pair for a reliable connection to INIT, on `port`. `access` is that of the peer.
 pub(crate) fn initialise<C: QpContext<QpType = Rc>>(

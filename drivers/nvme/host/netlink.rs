@@ -63,19 +63,22 @@ const fn policy<const N: usize>(request: &uapi::Request) -> [Attribute; N] {
     let mut i = 0;
     while i < N {
         let attribute = request.attributes[i];
-        policy[i] = Attribute {
-            id: attribute.id,
-            kind: kind(attribute.kind),
-        };
+        let kind = kind(attribute.kind);
+        assert!(kind.is_some(), "a type that no request carries");
+        if let Some(kind) = kind {
+            policy[i] = Attribute {
+                id: attribute.id,
+                kind,
+            };
+        }
         i += 1;
     }
     policy
 }
 
-// Inlined, so that the panic is not in the module: all callers run at compile time.
-#[inline]
-const fn kind(kind: uapi::Kind) -> Kind {
-    match kind {
+/// Returns how an attribute of a request is checked; `None` for a type that no request carries.
+const fn kind(kind: uapi::Kind) -> Option<Kind> {
+    Some(match kind {
         uapi::Kind::U8 { min, max } => Kind::U8 { min, max },
         uapi::Kind::U16 { min, max } => Kind::U16 { min, max },
         uapi::Kind::U32 { min, max } => Kind::U32 { min, max },
@@ -88,9 +91,9 @@ const fn kind(kind: uapi::Kind) -> Kind {
         },
         uapi::Kind::Flag => Kind::Flag,
         uapi::Kind::S32 | uapi::Kind::Uint | uapi::Kind::Nest(_) | uapi::Kind::Nests(_) => {
-            panic!("a type that no request carries")
+            return None;
         }
-    }
+    })
 }
 
 /// The family.
