@@ -105,6 +105,15 @@ get 0x000' admin connect get
 read 0x000' admin io,qid=1 connect,qid=1 read
 }
 
+# Two Connect commands are parsed before one is executed. nvmet takes the controller from a queue whose
+# second Connect has size 0; the queue must keep it.
+two_connects_at_once() {
+	answers 'cm accepted crqsize 32
+wait 0x(000|182)( times 1)?
+wait 0x(000|182)( times 1)?
+get 0x000' cm connect,nowait connect,sqsize=0,nowait wait,count=2 get
+}
+
 # The queue identifiers of private data and Connect must be equal.
 other_queue_identifier() {
 	answers 'cm accepted crqsize 32
@@ -192,6 +201,7 @@ main_with_known hostile_setup \
 	no_admin_queue \
 	same_queue_twice \
 	connect_twice \
+	two_connects_at_once \
 	other_queue_identifier \
 	io_queue_on_admin_connection \
 	queue_identifier_beyond_the_controller \
