@@ -79,17 +79,9 @@ address_moves_under_io() {
 }
 
 again_and_again() {
-	local _
 	start_pair
 	connect "$TARGET4"
-	start_verify
-	for _ in 1 2 3; do
-		port_goes
-		loses
-		port_is_back
-		comes_back
-	done
-	is_verified
+	port_goes_and_returns
 }
 
 # Only in a long run, because it takes long.

@@ -28,17 +28,9 @@ target_comes_back_under_io() {
 }
 
 again_and_again() {
-	local _
 	start_pair
 	connect "$TARGET4"
-	start_verify
-	for _ in 1 2 3; do
-		port_goes
-		loses
-		port_is_back
-		comes_back
-	done
-	is_verified
+	port_goes_and_returns
 }
 
 # The target answers nothing for longer than the keep-alive time-out.

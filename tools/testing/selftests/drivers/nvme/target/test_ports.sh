@@ -12,17 +12,9 @@ setup() {
 }
 
 port_goes_and_returns_under_io() {
-	local _
 	start_pair
 	connect "$TARGET4"
-	start_verify
-	for _ in 1 2 3; do
-		port_goes
-		loses
-		port_is_back
-		comes_back
-	done
-	is_verified
+	port_goes_and_returns
 	disconnect "$CTRL"
 }
 

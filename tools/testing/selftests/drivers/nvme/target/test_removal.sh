@@ -57,37 +57,12 @@ goes_under_io() {
 	disconnect "$CTRL"
 }
 
-# The port remains.
-goes_under_a_port() {
-	start_pair
+# device_goes_and_returns TIMES: remove the device under verified I/O, and add it again.
+device_goes_and_returns() {
+	local n
 	connect "$TARGET4"
 	start_verify
-	device_goes
-	loses
-	device_returns
-	comes_back
-	is_verified
-	disconnect "$CTRL"
-}
-
-goes_under_a_wildcard_port() {
-	wildcard_pair
-	connect "$TARGET4"
-	start_verify
-	device_goes
-	loses
-	device_returns
-	comes_back
-	is_verified
-	disconnect "$CTRL"
-}
-
-again_and_again() {
-	local _
-	wildcard_pair
-	connect "$TARGET4"
-	start_verify
-	for _ in 1 2 3; do
+	for ((n = 0; n < $1; n++)); do
 		device_goes
 		loses
 		device_returns
@@ -95,6 +70,22 @@ again_and_again() {
 	done
 	is_verified
 	disconnect "$CTRL"
+}
+
+# The port remains.
+goes_under_a_port() {
+	start_pair
+	device_goes_and_returns 1
+}
+
+goes_under_a_wildcard_port() {
+	wildcard_pair
+	device_goes_and_returns 1
+}
+
+again_and_again() {
+	wildcard_pair
+	device_goes_and_returns 3
 }
 
 # Connections without a controller, and one that is not established.

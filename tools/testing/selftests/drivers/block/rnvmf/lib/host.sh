@@ -146,6 +146,20 @@ comes_back() {
 		fail "$CTRL is in state $(ctrl_field "$CTRL" state): $(ctrl_field "$CTRL" message)"
 }
 
+# port_goes_and_returns: close the port of the target three times under verified I/O of CTRL, each time
+# until the controller is live again.
+port_goes_and_returns() {
+	local _
+	start_verify
+	for _ in 1 2 3; do
+		port_goes
+		loses
+		port_is_back
+		comes_back
+	done
+	is_verified
+}
+
 # disk_number: print the disk sequence number of the first disk of CTRL, which is unique since boot;
 # nothing if there is no disk.
 disk_number() {
