@@ -25,6 +25,7 @@ mod options;
 mod registration;
 mod request;
 mod setup;
+mod stock_driver;
 mod transport;
 mod weak_controller;
 mod works;

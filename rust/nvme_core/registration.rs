@@ -7,6 +7,7 @@ use crate::{
     controller::Controller,
     controller_list::ControllerList,
     options::Options,
+    stock_driver::StockDriver,
     transport::Transport,
     works::{
         self,
@@ -128,6 +129,8 @@ pub struct Registration<T: Transport> {
     name: [u8; NAME_SIZE],
     controllers: Controllers<T>,
     context: T::Context,
+    #[pin]
+    stock_driver: StockDriver,
 }
 
 // SAFETY: nvme-fabrics synchronises its use of `ops`; `ctrl_ops` does not change. The context is
@@ -142,6 +145,7 @@ impl<T: Transport> Registration<T> {
     /// `nvmf_register_transport()`.
     ///
     /// nvme-fabrics does not look for duplicates: of two transports with a name, the first serves.
+    /// The kernel log tells which, if the other one is the kernel's.
     ///
     /// # Errors
     ///
@@ -154,6 +158,7 @@ impl<T: Transport> Registration<T> {
         context: T::Context,
     ) -> impl PinInit<Self, Error> + use<'a, T> {
         try_pin_init!(&this in Self {
+            stock_driver <- StockDriver::watch(name, module),
             name: terminated(name)?,
             ops <- Opaque::ffi_init(|ops: *mut bindings::nvmf_transport_ops| {
                 // SAFETY: `ffi_init` passes a pointer that is valid for writes.

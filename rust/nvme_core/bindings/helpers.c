@@ -6,6 +6,7 @@
  */
 
 #include <linux/blk-mq.h>
+#include <linux/module.h>
 #include <linux/workqueue.h>
 
 #include "nvme.h"
@@ -181,6 +182,16 @@ nvme_core_helper_queue_reconnect(struct delayed_work *work, unsigned int seconds
 __nvme_core_helper void nvme_core_helper_auth_stop(struct nvme_ctrl *ctrl)
 {
 	nvme_auth_stop(ctrl);
+}
+
+/* Whether a module is in the kernel that has this name and is not "self". */
+__nvme_core_helper bool
+nvme_core_helper_module_exists(struct module *self, const char *name)
+{
+	struct kobject *kobj = kset_find_obj(self->mkobj.kobj.kset, name);
+
+	kobject_put(kobj);
+	return kobj && kobj != &self->mkobj.kobj;
 }
 
 __nvme_core_helper void nvme_core_helper_flush_delete_wq(void)

@@ -107,6 +107,7 @@ under_another_name() {
 	defer load_driver
 	run modprobe nvme_rdma_rust transport=rdma-rust
 	run modprobe nvme-rdma
+	same "lines of another driver" 0 "$(logged 'nvme_rdma was loaded')"
 	connect "$TARGET4"
 	has "$(rdma resource show cm_id)" 'comm \[nvme_rdma\] '
 	disconnect "$CTRL"
@@ -122,6 +123,36 @@ under_another_name() {
 	expect 1 modprobe nvme_rdma_rust transport=a-name-of-more-than-fifteen-bytes
 }
 
+# served_by MODULE: connect, and check which driver serves.
+served_by() {
+	connect "$TARGET4"
+	has "$(rdma resource show cm_id)" "comm \\[$1\\] "
+	disconnect "$CTRL"
+}
+
+# nvme-fabrics serves with the transport that registered first under a name, and loads nvme-rdma with
+# each connect.
+with_the_c_driver() {
+	local second='nvme_rdma_rust: nvme_rdma was loaded, too, but nvme_rdma_rust was first'
+	! driver_is_c || skip "the C driver does not look for another one"
+	start_pair
+	rm "$ALIAS"
+	modprobe -r nvme_rdma_rust
+	defer load_driver
+	run modprobe nvme-rdma
+	run modprobe nvme_rdma_rust
+	same "lines of the first" 1 "$(logged_as warn 'nvme_rdma_rust: nvme_rdma was loaded first')"
+	served_by nvme_rdma
+	run rmmod nvme_rdma
+	same "lines of the second" 0 "$(logged "$second")"
+	served_by nvme_rdma_rust
+	served_by nvme_rdma_rust
+	same "lines of the second" 1 "$(logged_as warn "$second")"
+	run rmmod nvme_rdma
+	run modprobe nvme-rdma
+	same "lines of the second" 2 "$(logged "$second")"
+}
+
 main setup \
 	while_live \
 	under_io \
@@ -130,4 +161,5 @@ main setup \
 	while_resetting \
 	while_connecting \
 	again_and_again \
-	under_another_name
+	under_another_name \
+	with_the_c_driver
