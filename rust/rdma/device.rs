@@ -110,6 +110,13 @@ impl Device {
         raw.into()
     }
 
+    /// Returns the capabilities, as [`attributes`](Self::attributes) does. Any context.
+    pub fn capabilities(&self) -> Capabilities {
+        // SAFETY: `self` is a valid device by the type invariant; its capabilities are constant.
+        let attrs = unsafe { &(*self.as_raw()).attrs };
+        Capabilities::new(attrs.device_cap_flags, attrs.kernel_cap_flags)
+    }
+
     /// Returns whether the device is an iWARP device.
     #[inline]
     pub(crate) fn is_rnic(&self) -> bool {

@@ -35,7 +35,10 @@ use core::ops::{
     DerefMut,
     Range, //
 };
-use kernel::prelude::*;
+use kernel::{
+    alloc::flags::__GFP_ZERO,
+    prelude::*, //
+};
 
 /// A buffer in kernel memory, mapped for a device until it is dropped.
 ///
@@ -66,7 +69,9 @@ impl DmaBuffer {
         if length == 0 {
             return Err(EINVAL);
         }
-        let mut bytes = KVec::from_elem(0u8, length, GFP_KERNEL)?;
+        let mut bytes = KVec::<u8>::with_capacity(length, GFP_KERNEL | __GFP_ZERO)?;
+        // SAFETY: The capacity is at least `length`, and `__GFP_ZERO` initialised the bytes.
+        unsafe { bytes.inc_len(length) };
         // SAFETY: `device` keeps the device registered, and `bytes` has `length` bytes.
         let address = unsafe {
             bindings::ib_dma_map_single(

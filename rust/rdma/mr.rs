@@ -229,7 +229,7 @@ impl<D: Scatter> Region<D> {
         kind: bindings::ib_mr_type,
         needed: Capabilities,
     ) -> Result<Self> {
-        if !pd.device().attributes().capabilities.contains(needed) {
+        if !pd.device().capabilities().contains(needed) {
             return Err(EOPNOTSUPP);
         }
         let map = ScatterMap::new(pd.device().clone())?;

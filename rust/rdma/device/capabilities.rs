@@ -17,7 +17,7 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    const fn new(device: u64, kernel: u64) -> Self {
+    pub(super) const fn new(device: u64, kernel: u64) -> Self {
         Self { device, kernel }
     }
 
