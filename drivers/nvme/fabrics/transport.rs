@@ -111,6 +111,8 @@ impl Rdma {
             qid,
             entries: params.entries,
             requests: params.requests,
+            // The Asynchronous Event Request of the admin queue.
+            commands: u16::from(qid == 0),
             completions: match qid != 0 && qid >= params.first_polled {
                 true => CompletionMode::Polled,
                 false => CompletionMode::Interrupt,

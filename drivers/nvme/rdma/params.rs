@@ -26,9 +26,9 @@ use rrdma::rdma::{
 /// Number of admin channels of an admin queue.
 pub const ADMIN_CHANNELS: usize = 2;
 
-/// Commands of an admin queue besides requests and those of the ULP's thread: one of each admin
-/// channel, and the Asynchronous Event Request.
-const ADMIN_COMMANDS: u32 = ADMIN_CHANNELS as u32 + 1;
+/// Commands of an admin queue of rnvmf: one of the ULP's thread and of each admin channel, and the
+/// Asynchronous Event Request.
+const ADMIN_COMMANDS: u16 = ADMIN_CHANNELS as u16 + 2;
 
 /// Context that processes the completions of a queue.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -48,6 +48,9 @@ pub struct QueueConfig {
     pub entries: u16,
     /// Number of block requests that can be in flight.
     pub requests: u16,
+    /// Number of other commands that can be in flight: of the ULP's threads, and the Asynchronous
+    /// Event Request.
+    pub commands: u16,
     /// Context that processes completions.
     pub completions: CompletionMode,
     /// Number of pages of a request's memory region. A device that registers fewer limits it.
@@ -63,6 +66,7 @@ impl QueueConfig {
             qid: 0,
             entries: ADMIN_ENTRIES,
             requests: 0,
+            commands: ADMIN_COMMANDS,
             completions: CompletionMode::Interrupt,
             pages: 0,
             inline: InlineLimit::default(),
@@ -71,9 +75,7 @@ impl QueueConfig {
 
     /// Returns the capacity of the queue pair.
     pub(crate) fn qp_cap(&self) -> QpCap {
-        // One command of the ULP's thread.
-        let others = if self.qid == 0 { 1 + ADMIN_COMMANDS } else { 1 };
-        let commands = u32::from(self.requests).saturating_add(others);
+        let commands = u32::from(self.requests).saturating_add(self.commands.into());
         QpCap {
             // A registration and a send for each command. An invalidation is posted after both have
             // completed.
@@ -170,6 +172,8 @@ impl IoQueueParams {
             qid,
             entries: self.size.entries(),
             requests: self.size.zero_based(),
+            // Of the ULP's thread.
+            commands: 1,
             completions,
             // Data that begins within a page reaches into one more page.
             pages: self.pages.saturating_add(1),
