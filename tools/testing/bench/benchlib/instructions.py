@@ -256,8 +256,10 @@ def measure(tree, plan, most=0):
         out = pathlib.Path(directory)
         loads = [f"{FIO.name()}={FIO.of(1)}",
                  *(f"{load.name()}={load.of(plan.ios)}" for load in plan.loads)]
+        # For comparison with earlier results, which had the CPU features `bytewise`.
         settings = machine.Settings([GUEST, str(plan.pairs), str(plan.rounds), *loads], icount=True,
-                                    out=out, timeout=SECONDS, plugin=plugin.ensure())
+                                    cpus=1, out=out, timeout=SECONDS, plugin=plugin.ensure(),
+                                    bytewise=True)
         status = launch.launch(tree, settings)
         if status != 0:
             raise log.ToolError(f"the script in the VM failed with status {status}")

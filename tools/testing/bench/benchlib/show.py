@@ -112,6 +112,20 @@ def modules(found):
             yield f"{module:22} {size['text']:10} {size['data']:10}"
 
 
+def connects(found):
+    """Yield the tables of connects with many queues."""
+    titles = {True: "ms, 1 ns an instruction", False: "ms, the host's clock"}
+    for ours in ("rnvmf", "rust"):
+        for icount, title in titles.items():
+            rows = [row for row in found if ours in row and row["icount"] == icount]
+            yield ""
+            yield _head(title, rows[0]) + "  from .. to"
+            for row in rows:
+                name = f"connect, {row['queues']} queues"
+                yield (f"{name:22} {_numbers(row, digits=1, unit=1e6)} {row['ratio']:7.4f}"
+                       f"  {row['lowest']:.4f} .. {row['highest']:.4f}")
+
+
 def all_of(results):
     """Yield all tables."""
     yield (f"commit {results['commit']}, kernel {results['kernel']}, QEMU {results['qemu']}, "
@@ -124,6 +138,8 @@ def all_of(results):
                 yield from part(found)
             yield from memory(found)
             yield from functions(found)
+    if "connects" in results:
+        yield from connects(results["connects"])
     if "throughput" in results:
         yield ""
         yield from throughput(results)

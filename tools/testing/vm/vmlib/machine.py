@@ -143,13 +143,12 @@ def _folder(tag, path, readonly=True):
 
 
 def _processor(settings):
-    if settings.icount:
-        return ["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off", "-smp", "1",
-                "-cpu", "max,la57=off"]
-    if hardware_virtualisation():
+    if hardware_virtualisation() and not settings.icount:
         return ["-accel", "kvm", "-smp", str(settings.cpus), "-cpu", "host"]
     features = [] if settings.bytewise else [f"{name}=off" for name in BYTEWISE]
-    return ["-accel", "tcg,thread=multi", "-smp", str(settings.cpus),
+    threads = ["thread=single", "-icount", "shift=0,sleep=off"] if settings.icount \
+        else ["thread=multi"]
+    return ["-accel", f"tcg,{threads[0]}", *threads[1:], "-smp", str(settings.cpus),
             "-cpu", ",".join(["max,la57=off", *features])]
 
 
