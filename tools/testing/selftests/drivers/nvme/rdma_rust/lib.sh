@@ -46,7 +46,7 @@ driver_is_c() {
 	[ "$DRIVER" = nvme-rdma ]
 }
 
-# Interface names of the pair, and the number of its routing table.
+# Interfaces of the pair, the target's first, and the number of its routing table.
 PAIR=(rnvmf0 rnvmf1)
 TABLE=4420
 
@@ -54,29 +54,38 @@ TABLE=4420
 # are in the initial network namespace, which nvme-rdma and nvmet-rdma use. Rules send the packets
 # between them over the pair. IPv6 packets to the target's end are looped back in its RDMA device.
 network_routed() {
-	local interface
 	rdma_load && ip link add rnvmf0 type veth peer name rnvmf1 || return 1
 	defer interface_delete rnvmf0
-	interface_up "" rnvmf0 "$MTU" "$TARGET4/24" "$TARGET6/64" &&
-		interface_up "" rnvmf1 "$MTU" "$HOST4/24" || return 1
+	pair_routed && rdma_add "" rnvmf_rxe0 rnvmf0 && rdma_add "" rnvmf_rxe1 rnvmf1 && pair_meets
+}
+
+# pair_routed: give the interfaces of PAIR their addresses, and route between them over the pair.
+pair_routed() {
+	local interface
+	interface_up "" "${PAIR[0]}" "$MTU" "$TARGET4/24" "$TARGET6/64" &&
+		interface_up "" "${PAIR[1]}" "$MTU" "$HOST4/24" || return 1
 	for interface in "${PAIR[@]}"; do
 		echo 1 >"/proc/sys/net/ipv4/conf/$interface/accept_local"
 		echo 0 >"/proc/sys/net/ipv4/conf/$interface/rp_filter"
 	done
 	echo 0 >/proc/sys/net/ipv4/conf/all/rp_filter
-	routes_over_pair && rdma_add "" rnvmf_rxe0 rnvmf0 && rdma_add "" rnvmf_rxe1 rnvmf1 &&
-		ping -q -c 1 -W 5 -I "$HOST4" "$TARGET4" >"$SCRATCH/ping"
+	routes_over_pair
+}
+
+# RoCE does not wait for a neighbour to be resolved.
+pair_meets() {
+	ping -q -c 1 -W 5 -I "$HOST4" "$TARGET4" >"$SCRATCH/ping"
 }
 
 # Look up received packets in the local table, and sent ones in the table of the pair first.
 routes_over_pair() {
 	defer routes_as_before
-	ip rule add pref 10 iif rnvmf0 to "$TARGET4" lookup local &&
-		ip rule add pref 10 iif rnvmf1 to "$HOST4" lookup local &&
+	ip rule add pref 10 iif "${PAIR[0]}" to "$TARGET4" lookup local &&
+		ip rule add pref 10 iif "${PAIR[1]}" to "$HOST4" lookup local &&
 		ip rule add pref 20 lookup $TABLE && ip rule add pref 30 lookup local &&
 		ip rule del pref 0 &&
-		ip route add "$TARGET4" dev rnvmf1 src "$HOST4" table $TABLE &&
-		ip route add "$HOST4" dev rnvmf0 src "$TARGET4" table $TABLE
+		ip route add "$TARGET4" dev "${PAIR[1]}" src "$HOST4" table $TABLE &&
+		ip route add "$HOST4" dev "${PAIR[0]}" src "$TARGET4" table $TABLE
 }
 
 routes_as_before() {

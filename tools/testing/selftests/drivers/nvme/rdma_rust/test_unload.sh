@@ -123,6 +123,41 @@ under_another_name() {
 	expect 1 modprobe nvme_rdma_rust transport=a-name-of-more-than-fifteen-bytes
 }
 
+# connect_ours: create a controller of the driver under its other name, and set CTRL to its name.
+connect_ours() {
+	local before=(/sys/class/nvme/nvme[0-9]*)
+	echo "transport=rdma-rust,traddr=$TARGET4,trsvcid=4420,nqn=$NQN,hostnqn=$HOSTNQN,hostid=$HOSTID" \
+		>/dev/nvme-fabrics
+	CTRL=$(comm -13 <(printf '%s\n' "${before[@]##*/}") <(ls /sys/class/nvme))
+	defer disconnect_if_there "$CTRL"
+	wait_until "$SOON" state_is "$CTRL" live
+}
+
+# A disk moves from one driver to the other and back, as a second path to it, under I/O.
+moves_over_and_back() {
+	local c ours disk
+	! driver_is_c || skip "the C driver has no parameter for its name"
+	start_pair
+	rm "$ALIAS"
+	modprobe -r nvme_rdma_rust
+	defer load_driver
+	run modprobe nvme_rdma_rust transport=rdma-rust
+	run modprobe nvme-rdma
+	connect "$TARGET4"
+	c=$CTRL
+	start_verify
+	connect_ours
+	ours=$CTRL
+	same "disk" "$(disk "$c" 1)" "$(disk "$ours" 1)"
+	disconnect "$c"
+	run rmmod nvme_rdma
+	run modprobe nvme-rdma
+	connect "$TARGET4"
+	disconnect "$ours"
+	run rmmod nvme_rdma_rust
+	is_verified
+}
+
 # served_by MODULE: connect, and check which driver serves.
 served_by() {
 	connect "$TARGET4"
@@ -162,4 +197,5 @@ main setup \
 	while_connecting \
 	again_and_again \
 	under_another_name \
+	moves_over_and_back \
 	with_the_c_driver
