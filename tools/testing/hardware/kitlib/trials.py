@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The tests of a disk."""
+
+import concurrent.futures
+import hashlib
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import time
+
+from . import machine
+
+# Kernel messages that report a fault.
+FAULTS = re.compile(r"WARNING: |BUG: |kernel BUG|Oops|general protection fault|KASAN: |UBSAN: |"
+                    r"blocked for more than|possible (recursive|circular) locking|refcount_t: |"
+                    r"list_(add|del) corruption|(soft|hard) lockup|panicked|DMAR: |IO_PAGE_FAULT")
+# Seconds in which a controller must be live again after a reset or a loss.
+LIVE = 120
+READS = {"4k": ("4k", 1), "4k at once": ("4k", 32), "1m at once": ("1m", 8)}
+WRITES = {"4k": "4k-4k", "4k to 512k": "4k-512k", "1m": "1m-1m"}
+FIO = ["fio", "--name=kit", "--direct=1", "--ioengine=libaio", "--output-format=json"]
+VERIFY = ["--verify=crc32c", "--verify_fatal=1", "--verify_state_save=0"]
+
+
+class _Log:
+    """The kernel log since this was made."""
+
+    def __init__(self, name):
+        self._mark = f"rnvmf kit: {name} {time.time_ns()}"
+        pathlib.Path("/dev/kmsg").write_text(self._mark + "\n", encoding="utf-8")
+
+    def lines(self):
+        """Return the lines."""
+        return (machine.output(["dmesg"]) or "").rpartition(self._mark)[2].splitlines()[1:]
+
+    def faults(self):
+        """Return the lines that report a fault."""
+        return [line for line in self.lines() if FAULTS.search(line)]
+
+
+def _trial(results, name, function):
+    """Run a test, which returns details and values; add the result."""
+    log = _Log(name)
+    try:
+        detail, values = function()
+        result = "ok"
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        detail, values, result = str(error), {}, "FAILED"
+    faults = log.faults()
+    if faults:
+        result, detail = "FAILED", f"the kernel reported: {faults[0]}"
+    if result != "ok":
+        values = {**values, "log": log.lines()[-200:]}
+    results.add(name, result, detail, **values)
+
+
+def _outcome(command, status, text, errors):
+    """Return the job of fio's output, or raise ValueError."""
+    job = None
+    # Warnings may precede the JSON.
+    if "{" in text:
+        job = json.loads(text[text.index("{"):])["jobs"][0]
+    if status != 0 or job is None or job["error"]:
+        raise ValueError(f"fio ended with status {status}: {errors.strip() or ' '.join(command)}")
+    return job
+
+
+def _fio(disk, *options):
+    command = [*FIO, f"--filename={disk.path}", *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return _outcome(command, done.returncode, done.stdout, done.stderr)
+
+
+def _read(disk, size, depth, seconds):
+    job = _fio(disk, "--readonly", "--rw=randread", f"--bs={size}", f"--iodepth={depth}",
+               "--time_based", f"--runtime={seconds}")
+    found = job["read"]
+    latency = found["clat_ns"]["mean"] / 1000
+    return (f"{found['iops']:.0f} IOPS, {found['bw'] / 1024:.1f} MiB/s, {latency:.1f} us",
+            {"iops": found["iops"], "kib_per_second": found["bw"], "mean_us": latency})
+
+
+def _same_twice(disk):
+    sums = []
+    for _ in range(2):
+        done = subprocess.run(["dd", f"if={disk.path}", "bs=1M", "count=64", "iflag=direct"],
+                              capture_output=True, check=True)
+        sums.append(hashlib.sha256(done.stdout).hexdigest())
+    if sums[0] != sums[1]:
+        raise ValueError("the first 64 MiB changed: wrong data, or somebody writes to the disk")
+    return "", {}
+
+
+def read_only(disk, results, seconds):
+    """Run the tests that only read."""
+    if shutil.which("nvme") and disk.name.startswith("nvme"):
+        _trial(results, "nvme id-ns", lambda: (
+            "", {"id_ns": subprocess.run(["nvme", "id-ns", disk.path], check=True, text=True,
+                                         capture_output=True).stdout}))
+    _trial(results, "read the same twice", lambda: _same_twice(disk))
+    if not shutil.which("fio"):
+        results.add("read", "skipped", "fio is not installed")
+        return
+    for name, (size, depth) in READS.items():
+        _trial(results, f"read {name}", lambda s=size, d=depth: _read(disk, s, d, seconds))
+
+
+def _verified(disk, sizes, mib, seed=1):
+    """Write blocks of these sizes, and read them back. A block of another seed is wrong."""
+    job = _fio(disk, *VERIFY, "--rw=randwrite", f"--bsrange={sizes}", "--iodepth=16",
+               f"--size={mib}m", f"--randseed={seed}")
+    return f"{job['write']['iops']:.0f} IOPS", {"iops": job["write"]["iops"]}
+
+
+def _controller(name):
+    return machine.SYS / "class" / ("rnvmf" if name.startswith("rnvmf") else "nvme") / name
+
+
+def _wait_live(disk):
+    """Wait until all controllers of the disk are live; return the seconds."""
+    began = time.monotonic()
+    while not all(machine.read(_controller(name) / "state") == "live" for name in disk.controllers):
+        if time.monotonic() - began > LIVE:
+            raise ValueError(f"{' '.join(disk.controllers)}: not live after {LIVE} s")
+        time.sleep(0.1)
+    return time.monotonic() - began
+
+
+def _under_verified_io(disk, mib, fault):
+    """Write and verify again and again until `fault` has returned; return its result."""
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        running = pool.submit(fault)
+        seed, over = 1, False
+        while not over:
+            over = running.done()
+            _verified(disk, "4k-64k", mib, seed)
+            seed += 1
+        return running.result()
+
+
+def _reset(disk):
+    for name in disk.controllers:
+        if name.startswith("rnvmf"):
+            subprocess.run(["rnvmf", "reset", name], check=True, capture_output=True)
+        else:
+            (_controller(name) / "reset_controller").write_text("1", encoding="utf-8")
+    return _wait_live(disk)
+
+
+def _resets(disk, number, mib):
+    times = _under_verified_io(disk, mib, lambda: [_reset(disk) for _ in range(number)])
+    return f"live after {max(times):.1f} s at most", {"seconds": times}
+
+
+def _loss(disk, commands, seconds, mib):
+    def fault():
+        try:
+            subprocess.run(commands[0], shell=True, check=True, capture_output=True)
+            time.sleep(seconds)
+        finally:
+            subprocess.run(commands[1], shell=True, check=True, capture_output=True)
+        return _wait_live(disk)
+
+    took = _under_verified_io(disk, mib, fault)
+    return f"live {took:.1f} s after the path returned", {"seconds": took}
+
+
+def writing(disk, results, arguments):
+    """Run the tests that write."""
+    if not shutil.which("fio"):
+        results.add("write", "skipped", "fio is not installed")
+        return
+    mib = min(arguments.size, disk.bytes() >> 20)
+    for name, sizes in WRITES.items():
+        _trial(results, f"write and verify {name}", lambda s=sizes: _verified(disk, s, mib))
+    if arguments.reset:
+        _trial(results, f"{arguments.reset} resets under verified I/O",
+               lambda: _resets(disk, arguments.reset, mib))
+    if arguments.loss:
+        _trial(results, f"loss of {arguments.down} s under verified I/O",
+               lambda: _loss(disk, arguments.loss, arguments.down, mib))
