@@ -106,6 +106,16 @@ leaves_other_kernels_alone() {
 	loaded_are
 }
 
+# An initramfs may have the module, but not what compares it.
+not_without_the_comparison() {
+	in_place
+	rm /usr/libexec/rnvmf/check-layout
+	modprobe "$REPLACED"
+	loaded_are "$REPLACED"
+	modprobe -r "$REPLACED"
+	loaded_are
+}
+
 other_layout_is_not_loaded() {
 	need_btf
 	in_place
@@ -167,6 +177,7 @@ test_replacement() {
 		other_layout_is_refused \
 		takes_the_place \
 		leaves_other_kernels_alone \
+		not_without_the_comparison \
 		other_layout_is_not_loaded \
 		installs_and_is_taken_away \
 		installs_for_dkms
