@@ -61,6 +61,14 @@ fits_the_running_kernel() {
 	fi
 }
 
+# A signature follows the ELF file.
+signed_module_is_compared() {
+	need_btf
+	{ cat "$MODULE" && printf 'signature~Module signature appended~\n'; } >"$SCRATCH/signed.ko"
+	run "$BOOT/check-layout" "$SCRATCH/signed.ko"
+	same output "" "$OUTPUT$ERRORS"
+}
+
 other_layout_is_refused() {
 	need_btf
 	changed "$SCRATCH/$REPLACEMENT.ko"
@@ -174,6 +182,7 @@ dkms_builds() {
 test_replacement() {
 	main setup \
 		fits_the_running_kernel \
+		signed_module_is_compared \
 		other_layout_is_refused \
 		takes_the_place \
 		leaves_other_kernels_alone \
