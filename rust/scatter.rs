@@ -22,7 +22,10 @@ mod table;
 pub use buffer::Buffer;
 pub use direction::Direction;
 pub use pages::Pages;
-pub use table::ScatterTable;
+pub use table::{
+    ScatterTable,
+    Scatterlist, //
+};
 
 use kernel::prelude::*;
 
@@ -62,5 +65,36 @@ unsafe impl<D: Scatter> Scatter for Option<D> {
     #[inline]
     fn allows(&self, direction: Direction) -> bool {
         self.as_ref().is_none_or(|data| data.allows(direction))
+    }
+}
+
+/// Data that owns its memory and has it in a list: each [`Scatter`], and data with a list of its own.
+///
+/// # Safety
+///
+/// - [`list`](Self::list) returns a list of its own, or of `table`. A list of its own stays valid, and
+///   unused by others, while the implementor exists, even if that is moved.
+/// - The memory in the list is as [`Scatter`] demands.
+pub unsafe trait Listed {
+    /// Returns the list of the memory, which may be in `table`. Any context.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM` if the table cannot grow.
+    fn list(&mut self, table: Pin<&mut ScatterTable>) -> Result<Scatterlist>;
+
+    /// Returns whether a device may access the listed memory in `direction`. Any context.
+    fn allows(&self, direction: Direction) -> bool;
+}
+
+// SAFETY: The list is in `table`. The rest are the requirements of `Scatter`.
+unsafe impl<D: Scatter> Listed for D {
+    fn list(&mut self, mut table: Pin<&mut ScatterTable>) -> Result<Scatterlist> {
+        self.fill(table.as_mut())?;
+        table.list()
+    }
+
+    fn allows(&self, direction: Direction) -> bool {
+        Scatter::allows(self, direction)
     }
 }

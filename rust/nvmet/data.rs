@@ -6,10 +6,7 @@ use crate::{
     bindings,
     types::TransportTypes, //
 };
-use core::ptr::{
-    self,
-    NonNull, //
-};
+use core::ptr::NonNull;
 use kernel::prelude::*;
 use rrdma::{
     rdma::{
@@ -18,8 +15,9 @@ use rrdma::{
     },
     scatter::{
         Direction,
-        Scatter,
-        ScatterTable, //
+        Listed,
+        ScatterTable,
+        Scatterlist, //
     },
 };
 
@@ -74,6 +72,11 @@ impl Sgl {
             length,
         })
     }
+
+    #[inline]
+    fn scatterlist(&self) -> Scatterlist {
+        Scatterlist::new(self.first.as_ptr(), self.entries, self.length)
+    }
 }
 
 impl Drop for Sgl {
@@ -83,27 +86,16 @@ impl Drop for Sgl {
     }
 }
 
-// SAFETY: The pages are owned. Their bytes are accessible only to nvmet, which executes a command
-// with the list while nobody else has it, or has only a mapping of it that is not posted.
-unsafe impl Scatter for Sgl {
-    fn fill(&mut self, table: Pin<&mut ScatterTable>) -> Result {
-        let count = self.entries;
-        let list = |sgl| {
-            let (mut to, mut from) = (sgl, self.first.as_ptr());
-            for _ in 0..count {
-                // SAFETY: Both lists have `count` entries. Those of `first` have pages.
-                unsafe {
-                    let page = bindings::sg_page(from);
-                    bindings::sg_set_page(to, page, (*from).length, (*from).offset);
-                    (to, from) = (bindings::sg_next(to), bindings::sg_next(from));
-                }
-            }
-            count
-        };
-        // SAFETY: `list` fills all `count` entries.
-        unsafe { table.fill_with(count, list) }
+// SAFETY: The list and its pages are owned, and stay at their addresses. Their bytes are accessible
+// only to nvmet, which executes a command with the list while nobody else has it, or has only a
+// mapping of it that is not posted. nvmet does not change the list.
+unsafe impl Listed for Sgl {
+    #[inline]
+    fn list(&mut self, _table: Pin<&mut ScatterTable>) -> Result<Scatterlist> {
+        Ok(self.scatterlist())
     }
 
+    #[inline]
     fn allows(&self, _direction: Direction) -> bool {
         true
     }
@@ -159,21 +151,6 @@ pub enum Data<T: TransportTypes> {
     Inline(InlineData),
 }
 
-/// A list of memory for `struct nvmet_req`.
-pub(crate) struct RawList {
-    pub(crate) first: *mut bindings::scatterlist,
-    pub(crate) entries: u32,
-    pub(crate) length: u32,
-}
-
-impl RawList {
-    pub(crate) const NONE: Self = Self {
-        first: ptr::null_mut(),
-        entries: 0,
-        length: 0,
-    };
-}
-
 impl<T: TransportTypes> Data<T> {
     /// Returns the list of the memory, which is valid while `self` is not changed. In-capsule data is
     /// listed in `entry`.
@@ -181,7 +158,7 @@ impl<T: TransportTypes> Data<T> {
     /// # Safety
     ///
     /// `entry` must be valid for writes, and be used by nobody else while the result is used.
-    pub(crate) unsafe fn list(&mut self, entry: *mut bindings::scatterlist) -> RawList {
+    pub(crate) unsafe fn list(&mut self, entry: *mut bindings::scatterlist) -> Scatterlist {
         let sgl = match self {
             Self::None => None,
             Self::List(sgl) => Some(&*sgl),
@@ -191,17 +168,9 @@ impl<T: TransportTypes> Data<T> {
                 // SAFETY: By the type invariants, so many bytes follow. They are in memory of
                 // `kmalloc()`. The rest are the safety requirements.
                 unsafe { bindings::sg_init_one(entry, bytes.as_ptr().cast(), data.length) };
-                return RawList {
-                    first: entry,
-                    entries: 1,
-                    length: data.length,
-                };
+                return Scatterlist::new(entry, 1, data.length);
             }
         };
-        sgl.map_or(RawList::NONE, |sgl| RawList {
-            first: sgl.first.as_ptr(),
-            entries: sgl.entries,
-            length: sgl.length,
-        })
+        sgl.map_or(Scatterlist::EMPTY, Sgl::scatterlist)
     }
 }

@@ -201,9 +201,9 @@ impl<T: TransportTypes> Parsed<T> {
             let memory = self.0.as_mut();
             memory.data = data;
             let list = memory.data.list(memory.entry.get());
-            (*req).sg = list.first;
-            (*req).sg_cnt = list.entries as c_int;
-            (*req).transfer_len = list.length as usize;
+            (*req).sg = list.first();
+            (*req).sg_cnt = list.entries() as c_int;
+            (*req).transfer_len = list.length() as usize;
         }
         mem::forget(self);
         // SAFETY: `nvmet_req_init()` succeeded, and the data is set.

@@ -8,15 +8,16 @@
 //! work requests that takes, and whether local memory must be registered. For example, iWARP reads
 //! only into registered memory, and other devices have a maximum number of pieces per work request.
 //!
-//! A [`RdmaRw`] hides these differences. It owns the data, the mapping, and credits of the send
-//! queue. So an error that would prevent posting is found when it is created:
+//! An [`RdmaRw`] hides these differences. It owns the data, the mapping, and credits of the send
+//! queue. So an error that would prevent posting is found when it is created. Its memory is an
+//! [`RwContext`], which serves one read or write after the other:
 //!
 //! ```text
-//!   RdmaRw::read / write ──▶ QueuePair::post_rdma_rw ──▶ Complete::complete
-//!        (takes the data)            (once)                      │
-//!              │                                                 ▼
-//!              └────────────── RdmaRw::finish ◀──────────────────┘
-//!                             (gives it back)
+//!   RwContext::read / write ──▶ QueuePair::post_rdma_rw ──▶ Complete::complete
+//!        ▲     (takes the data)         (once)                   │
+//!        │                                                       ▼
+//!        └─────────────────── RdmaRw::finish ◀───────────────────┘
+//!                            (gives both back)
 //! ```
 //!
 //! The queue pair must be created with capacity for them, see [`RdmaRwCap`].
@@ -25,7 +26,8 @@
 //!
 //! ```ignore
 //! // samples/key_ping/server.rs
-//! let read = RdmaRw::read(self.queue(), data, &source.into()).step("read")?;
+//! let context = RwContext::new(self.queue()).step("read")?;
+//! let read = context.read(data, &source.into()).step("read")?;
 //! // ...
 //! let transferred = Operation::new(RwTransfer(transfer)).step(step)?;
 //! self.queue().post_rdma_rw(transferred).step(step)?;
@@ -57,8 +59,9 @@ use super::{
 use crate::{
     bindings,
     scatter::{
-        Scatter,
-        ScatterTable, //
+        Listed,
+        ScatterTable,
+        Scatterlist, //
     },
 };
 use core::{
@@ -76,26 +79,10 @@ use kernel::{
     types::Opaque, //
 };
 
-/// State of the core's `rdma_rw` functions. Pinned, as it points into itself.
-#[pin_data]
-struct Work {
-    #[pin]
-    context: Opaque<bindings::rdma_rw_ctx>,
-    #[pin]
-    table: ScatterTable,
-    #[pin]
-    rw_cqe: RwCqe,
-}
-
-// SAFETY: Nothing in the state is bound to a thread.
-unsafe impl Send for Work {}
-
 /// Completion entry of the last work request. `entry` is the first member, so it has the address of
 /// the whole.
-#[pin_data]
 #[repr(C)]
 struct RwCqe {
-    #[pin]
     entry: Opaque<bindings::ib_cqe>,
     /// Completion entry of the operation, which is completed next; null while nothing was posted.
     operation: Cell<*mut bindings::ib_cqe>,
@@ -104,15 +91,14 @@ struct RwCqe {
 }
 
 impl RwCqe {
-    fn new() -> impl PinInit<Self> {
-        pin_init!(Self {
-            entry <- Opaque::ffi_init(|entry: *mut bindings::ib_cqe| {
-                // SAFETY: `entry` points to the memory of the field that is being initialised.
-                unsafe { (*entry).done = Some(Self::completed) }
+    fn new() -> Self {
+        Self {
+            entry: Opaque::new(bindings::ib_cqe {
+                done: Some(Self::completed),
             }),
             operation: Cell::new(ptr::null_mut()),
             moved: Cell::new(false),
-        })
+        }
     }
 
     /// Records whether all data was moved, and completes the operation.
@@ -139,22 +125,205 @@ impl RwCqe {
     }
 }
 
-/// Data, and the state of the core's `rdma_rw` functions for it.
+/// Data, and the state of the core's `rdma_rw` functions for it. It stays in its `KBox`, as it
+/// points into itself.
 ///
 /// # Invariants
 ///
-/// Until it is destroyed, `work.context` is initialised for a queue pair, in `direction`, with the
-/// memory in `work.table`, which `data` owns.
-struct RwContext<D> {
-    work: Pin<KBox<Work>>,
+/// While `data` is `Some`, `raw` is initialised for a queue pair, in `direction`, with the memory in
+/// `list`, which `data` owns. `list` is a list of `data`, or `table`.
+struct State<D> {
+    raw: Opaque<bindings::rdma_rw_ctx>,
+    rw_cqe: RwCqe,
+    table: ScatterTable,
+    list: Scatterlist,
     direction: Direction,
-    data: D,
+    /// Number of work requests.
+    requests: u32,
+    /// Set by the first attempt to post; a second one is refused, even if the first one failed.
+    posted: Cell<bool>,
+    data: Option<D>,
 }
 
-impl<D: Send> Deferred for RwContext<D> {
+// SAFETY: Nothing in the state is bound to a thread, and the data is `Send`.
+unsafe impl<D: Send> Send for State<D> {}
+
+impl<D: Send> Deferred for State<D> {
     unsafe fn release(&mut self, qp: *mut bindings::ib_qp) {
-        // SAFETY: By the type invariants, which end here. The rest are the safety requirements.
-        unsafe { destroy(&self.work, qp, self.direction) }
+        // SAFETY: By the safety requirements. Only a state with data is deferred.
+        unsafe { self.destroy(qp) }
+    }
+}
+
+impl<D> State<D> {
+    /// Destroys `raw`: returns the regions to the core, and unmaps the memory.
+    ///
+    /// # Safety
+    ///
+    /// - `data` must be `Some`, and `raw` initialised for `qp`.
+    /// - `qp` must be alive, and nothing of the state may be posted.
+    /// - The caller takes the data, or does not use the state afterwards.
+    #[inline]
+    unsafe fn destroy(&self, qp: *mut bindings::ib_qp) {
+        // SAFETY: By the safety requirements and the type invariants.
+        unsafe {
+            bindings::rdma_rw_ctx_destroy(
+                self.raw.get(),
+                qp,
+                (*qp).port,
+                self.list.first(),
+                self.list.entries(),
+                self.direction.as_raw(),
+            )
+        }
+    }
+}
+
+/// Memory for RDMA reads and writes on a queue pair, one after the other. May be dropped in any
+/// context in which a reference to the queue pair may be dropped.
+///
+/// # Invariants
+///
+/// Except in an [`RdmaRw`], the state has no data.
+pub struct RwContext<D: Listed + Send + 'static, E: QpContext> {
+    entry: KBox<DeferredEntry<State<D>>>,
+    queue: Arc<QueuePair<E>>,
+}
+
+/// Why a read or write could not be prepared, with what it was to be made of.
+pub struct Unprepared<D: Listed + Send + 'static, E: QpContext> {
+    /// The errno.
+    pub error: Error,
+    /// The data.
+    pub data: D,
+    /// The context, for another read or write.
+    pub context: RwContext<D, E>,
+}
+
+/// What remains of a read or write.
+pub struct Finished<D: Listed + Send + 'static, E: QpContext> {
+    /// The data.
+    pub data: D,
+    /// The context, for another read or write.
+    pub context: RwContext<D, E>,
+}
+
+impl<D: Listed + Send + 'static, E: QpContext> RwContext<D, E>
+where
+    E::QpType: Reliable,
+{
+    /// Allocates a context for `queue`. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub fn new(queue: &Arc<QueuePair<E>>) -> Result<Self> {
+        // INVARIANT: There is no data.
+        let state = State {
+            raw: Opaque::zeroed(),
+            rw_cqe: RwCqe::new(),
+            table: ScatterTable::new(),
+            list: Scatterlist::EMPTY,
+            direction: Direction::FromDevice,
+            requests: 0,
+            posted: Cell::new(false),
+            data: None,
+        };
+        Ok(Self {
+            entry: KBox::new(DeferredEntry::new(state), GFP_KERNEL)?,
+            queue: queue.clone(),
+        })
+    }
+
+    /// Prepares an RDMA read from the start of `remote` that fills `data` (`rdma_rw_ctx_init`). May
+    /// sleep.
+    ///
+    /// # Errors
+    ///
+    /// Returns the data and the context with the error:
+    ///
+    /// - `EINVAL`: `data` is empty, longer than `remote`, or needs more work requests than the
+    ///   queue pair has capacity for.
+    /// - `EINVAL`: `remote` wraps around the end of the address space, or `data` must not be accessed
+    ///   in this direction.
+    /// - `EAGAIN`: others use the credits that it needs. Try again when one of them has finished.
+    /// - `EIO`: the data cannot be mapped.
+    /// - `ENOMEM`.
+    #[inline]
+    pub fn read(self, data: D, remote: &RemoteKey) -> Result<RdmaRw<D, E>, Unprepared<D, E>> {
+        self.prepare(data, remote, Direction::FromDevice)
+    }
+
+    /// Prepares an RDMA write of `data` to the start of `remote` (`rdma_rw_ctx_init`). May sleep.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`read`](Self::read).
+    #[inline]
+    pub fn write(self, data: D, remote: &RemoteKey) -> Result<RdmaRw<D, E>, Unprepared<D, E>> {
+        self.prepare(data, remote, Direction::ToDevice)
+    }
+
+    fn prepare(
+        mut self,
+        mut data: D,
+        remote: &RemoteKey,
+        direction: Direction,
+    ) -> Result<RdmaRw<D, E>, Unprepared<D, E>> {
+        match self.map(&mut data, remote, direction) {
+            Ok(()) => {
+                // INVARIANT: `map` initialised the state with the memory of `data`.
+                self.entry.value.data = Some(data);
+                // INVARIANT: `map` took the credits.
+                Ok(RdmaRw(Some(self)))
+            }
+            Err(error) => Err(Unprepared {
+                error,
+                data,
+                context: self,
+            }),
+        }
+    }
+
+    /// Initialises the state, except for its data, and takes the credits.
+    #[inline]
+    fn map(&mut self, data: &mut D, remote: &RemoteKey, direction: Direction) -> Result {
+        let queue = &*self.queue;
+        let state = &mut self.entry.value;
+        // SAFETY: The table is in a `KBox`, and is not moved out of it.
+        let list = data.list(unsafe { Pin::new_unchecked(&mut state.table) })?;
+        let length = list.length();
+        if length == 0 || !remote.covers(length) || !data.allows(direction) {
+            return Err(EINVAL);
+        }
+        // SAFETY: The queue pair is alive. If the device needs regions, its `RdmaRwCap` created the
+        // pool. `raw` is in a `KBox`, and is not initialised now. The list has so many entries, of
+        // memory that `data` owns.
+        let requests = unsafe {
+            bindings::rdma_rw_ctx_init(
+                state.raw.get(),
+                queue.as_raw(),
+                queue.port(),
+                list.first(),
+                list.entries(),
+                0,
+                remote.address,
+                remote.rkey,
+                direction.as_raw(),
+            )
+        };
+        to_result(requests.min(0))?;
+        state.requests = requests.unsigned_abs();
+        state.list = list;
+        state.direction = direction;
+        state.posted.set(false);
+        state.rw_cqe.operation.set(ptr::null_mut());
+        state.rw_cqe.moved.set(false);
+        queue.rw_credits.take(state.requests).inspect_err(|_| {
+            // SAFETY: The state was initialised above for `queue`, as with data, and never posted.
+            // The caller does not set the data.
+            unsafe { state.destroy(queue.as_raw()) }
+        })
     }
 }
 
@@ -165,146 +334,33 @@ impl<D: Send> Deferred for RwContext<D> {
 ///
 /// # Invariants
 ///
-/// While `rw_context` is `Some`:
+/// While the context is `Some`:
 ///
-/// - `rw_context` is initialised for `queue`.
-/// - This object owns `requests` credits of the queue pair.
-pub struct RdmaRw<D: Scatter + Send + 'static, E: QpContext> {
-    rw_context: Option<KBox<DeferredEntry<RwContext<D>>>>,
-    requests: u32,
-    /// Set by the first attempt to post; a second one is refused, even if the first one failed.
-    posted: Cell<bool>,
-    queue: Arc<QueuePair<E>>,
-}
+/// - Its state has data, and is initialised for its queue pair.
+/// - This object owns as many credits of the queue pair as it has `requests`.
+pub struct RdmaRw<D: Listed + Send + 'static, E: QpContext>(Option<RwContext<D, E>>);
 
-impl<D: Scatter + Send + 'static, E: QpContext> RdmaRw<D, E>
-where
-    E::QpType: Reliable,
-{
-    /// Prepares an RDMA read from the start of `remote` that fills `data` (`rdma_rw_ctx_init`). May
-    /// sleep.
-    ///
-    /// # Errors
-    ///
-    /// Returns `data` with the error:
-    ///
-    /// - `EINVAL`: `data` is empty, longer than `remote`, or needs more work requests than the
-    ///   queue pair has capacity for.
-    /// - `EINVAL`: `remote` wraps around the end of the address space, or `data` must not be accessed
-    ///   in this direction.
-    /// - `EAGAIN`: others use the credits that it needs. Try again when one of them has finished.
-    /// - `EIO`: the data cannot be mapped.
-    /// - `ENOMEM`.
-    pub fn read(
-        queue: &Arc<QueuePair<E>>,
-        data: D,
-        remote: &RemoteKey,
-    ) -> Result<Self, (Error, D)> {
-        Self::new(queue, data, remote, Direction::FromDevice)
+impl<D: Listed + Send + 'static, E: QpContext> RdmaRw<D, E> {
+    #[inline]
+    fn state(&self) -> Option<&State<D>> {
+        self.0.as_ref().map(|context| &context.entry.value)
     }
 
-    /// Prepares an RDMA write of `data` to the start of `remote` (`rdma_rw_ctx_init`). May sleep.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`RdmaRw::read`].
-    pub fn write(
-        queue: &Arc<QueuePair<E>>,
-        data: D,
-        remote: &RemoteKey,
-    ) -> Result<Self, (Error, D)> {
-        Self::new(queue, data, remote, Direction::ToDevice)
-    }
-
-    fn new(
-        queue: &Arc<QueuePair<E>>,
-        mut data: D,
-        remote: &RemoteKey,
-        direction: Direction,
-    ) -> Result<Self, (Error, D)> {
-        let Ok(place) = KBox::new_uninit(GFP_KERNEL) else {
-            return Err((ENOMEM, data));
-        };
-        let (work, requests) = match Self::prepare(queue, &mut data, remote, direction) {
-            Ok(prepared) => prepared,
-            Err(error) => return Err((error, data)),
-        };
-        // INVARIANT: `prepare` initialised the context with the memory of `data`.
-        let rw_context = DeferredEntry::new(RwContext {
-            work,
-            direction,
-            data,
-        });
-        // INVARIANT: `prepare` initialised the context for `queue`, and took so many credits.
-        Ok(Self {
-            rw_context: Some(KBox::write(place, rw_context)),
-            requests,
-            posted: Cell::new(false),
-            queue: queue.clone(),
-        })
-    }
-
-    fn prepare(
-        queue: &QueuePair<E>,
-        data: &mut D,
-        remote: &RemoteKey,
-        direction: Direction,
-    ) -> Result<(Pin<KBox<Work>>, u32)> {
-        let mut work = KBox::pin_init(
-            pin_init!(Work {
-                context: Opaque::zeroed(),
-                table: ScatterTable::new(),
-                rw_cqe <- RwCqe::new(),
-            }),
-            GFP_KERNEL,
-        )?;
-        data.fill(work.as_mut().project().table)?;
-        let length = u32::try_from(work.table.length())?;
-        if length == 0 || !remote.covers(length) || !data.allows(direction) {
-            return Err(EINVAL);
-        }
-        // SAFETY: The queue pair is alive. If the device needs regions, its `RdmaRwCap` created the
-        // pool. The context is pinned and zeroed. The list has so many entries, of memory that
-        // `data` owns.
-        let requests = unsafe {
-            bindings::rdma_rw_ctx_init(
-                work.context.get(),
-                queue.as_raw(),
-                queue.port(),
-                work.table.sgl(),
-                work.table.entries(),
-                0,
-                remote.address,
-                remote.rkey,
-                direction.as_raw(),
-            )
-        };
-        to_result(requests.min(0))?;
-        let requests = requests.unsigned_abs();
-        if let Err(error) = queue.rw_credits.take(requests) {
-            // SAFETY: The context was initialised above for `queue`, never posted, and is not used
-            // afterwards.
-            unsafe { destroy(&work, queue.as_raw(), direction) };
-            return Err(error);
-        }
-        Ok((work, requests))
-    }
-}
-
-impl<D: Scatter + Send + 'static, E: QpContext> RdmaRw<D, E> {
+    #[inline]
     fn is_write(&self) -> bool {
-        let entry = self.rw_context.as_ref();
-        entry.is_some_and(|entry| entry.value.direction == Direction::ToDevice)
+        self.state()
+            .is_some_and(|state| state.direction == Direction::ToDevice)
     }
 
     /// Returns the data, which is not posted. `None` if it was given up.
+    #[inline]
     pub fn data(&self) -> Option<&D> {
-        self.rw_context.as_ref().map(|entry| &entry.value.data)
+        self.state()?.data.as_ref()
     }
 
     /// Returns the number of work requests, which depends on the device.
     pub fn requests(&self) -> u32 {
-        self.requests
+        self.state().map_or(0, |state| state.requests)
     }
 
     /// Unmaps the data and returns it, whether it was moved or not (`rdma_rw_ctx_destroy`). Any
@@ -313,38 +369,28 @@ impl<D: Scatter + Send + 'static, E: QpContext> RdmaRw<D, E> {
     /// Returns `None` if an RDMA read failed on iWARP. The data is then dropped when the queue pair
     /// is destroyed. The region is unmapped before it is deregistered, so a peer on iWARP must have
     /// no other queue pair in the protection domain unless it is trusted.
-    pub fn finish(mut self) -> Option<D> {
+    #[inline]
+    pub fn finish(mut self) -> Option<Finished<D, E>> {
         self.end()
-            .map(|rw_context| KBox::into_inner(rw_context).value.data)
     }
 
-    fn end(&mut self) -> Option<KBox<DeferredEntry<RwContext<D>>>> {
-        let rw_context = self.rw_context.take()?;
+    fn end(&mut self) -> Option<Finished<D, E>> {
+        let RwContext { mut entry, queue } = self.0.take()?;
+        let state = &mut entry.value;
         // The caller owns the read or write, so it has completed or was never posted.
-        if self.is_exposed(&rw_context.value) {
-            // SAFETY: By the type invariants the context belongs to `queue`. Nothing of it is
-            // posted.
-            unsafe { self.queue.deferred_release.add(rw_context) };
+        if is_exposed(state, &queue) {
+            // SAFETY: By the type invariants the state belongs to `queue`. Nothing of it is posted.
+            unsafe { queue.deferred_release.add(entry) };
             return None;
         }
-        let RwContext {
-            work, direction, ..
-        } = &rw_context.value;
-        // SAFETY: By the type invariants, which end here. Nothing of the context is posted.
-        unsafe { destroy(work, self.queue.as_raw(), *direction) };
-        self.queue.rw_credits.put(self.requests);
-        Some(rw_context)
-    }
-
-    /// Returns whether the peer may still write to the data. On iWARP, the peer has a key for the
-    /// data of an RDMA read. The key is invalid only after the read succeeded, or after the region
-    /// is deregistered, with the queue pair.
-    fn is_exposed(&self, rw_context: &RwContext<D>) -> bool {
-        let rw_cqe = &rw_context.work.rw_cqe;
-        rw_context.direction == Direction::FromDevice
-            && !rw_cqe.operation.get().is_null()
-            && !rw_cqe.moved.get()
-            && self.queue.device().is_rnic()
+        // SAFETY: By the type invariants, the state is initialised for the queue pair. Nothing of
+        // it is posted. The data is taken next.
+        unsafe { state.destroy(queue.as_raw()) };
+        let data = state.data.take()?;
+        queue.rw_credits.put(state.requests);
+        // INVARIANT: The data was taken.
+        let context = RwContext { entry, queue };
+        Some(Finished { data, context })
     }
 
     /// Posts all work requests; the last one completes with `cqe`. The error has an errno, and
@@ -353,19 +399,21 @@ impl<D: Scatter + Send + 'static, E: QpContext> RdmaRw<D, E> {
     /// # Safety
     ///
     /// `self` and `cqe` must be valid until the completion.
+    #[inline]
     unsafe fn post(
         &self,
         queue: &QueuePair<E>,
         cqe: *mut bindings::ib_cqe,
     ) -> Result<(), (Error, bool)> {
-        let work = self.begin(queue).map_err(|error| (error, false))?;
-        work.rw_cqe.operation.set(cqe);
+        let state = self.begin(queue).map_err(|error| (error, false))?;
+        state.rw_cqe.operation.set(cqe);
+        let entry = state.rw_cqe.entry.get();
         // SAFETY: As for the call in `begin`. The safety requirements keep the entry valid.
-        let first = unsafe { self.work_requests(work, work.rw_cqe.entry.get(), ptr::null_mut()) };
+        let first = unsafe { work_requests(state, queue, entry, ptr::null_mut()) };
         // SAFETY: By the safety requirements, the memory that the list names stays valid.
-        unsafe { self.post_list(first) }.inspect_err(|(_, some)| {
+        unsafe { post_list(queue, first) }.inspect_err(|(_, some)| {
             if !some {
-                work.rw_cqe.operation.set(ptr::null_mut());
+                state.rw_cqe.operation.set(ptr::null_mut());
             }
         })
     }
@@ -377,70 +425,90 @@ impl<D: Scatter + Send + 'static, E: QpContext> RdmaRw<D, E> {
     ///
     /// `self`, and the memory that `send` names, must be valid until the completion of `send`, which
     /// is signalled.
+    #[inline]
     unsafe fn post_before(
         &self,
         queue: &QueuePair<E>,
         send: &mut bindings::ib_send_wr,
     ) -> Result<(), (Error, bool)> {
-        let work = self.begin(queue).map_err(|error| (error, false))?;
+        let state = self.begin(queue).map_err(|error| (error, false))?;
         // SAFETY: As for the call in `begin`. `send` is a work request that nobody else uses.
-        let first = unsafe { self.work_requests(work, ptr::null_mut(), send) };
+        let first = unsafe { work_requests(state, queue, ptr::null_mut(), send) };
         // SAFETY: By the safety requirements, the memory that the list names stays valid.
-        unsafe { self.post_list(first) }
+        unsafe { post_list(queue, first) }
     }
 
-    /// Returns the state for the only call of [`work_requests`](Self::work_requests).
+    /// Returns the state for the only call of [`work_requests`].
     ///
     /// # Errors
     ///
     /// `EINVAL` if it belongs to another queue pair, or was posted before.
-    fn begin(&self, queue: &QueuePair<E>) -> Result<&Work> {
-        match &self.rw_context {
-            Some(rw_context) if ptr::eq(queue, &*self.queue) && !self.posted.get() => {
-                self.posted.set(true);
-                Ok(&rw_context.value.work)
+    #[inline]
+    fn begin(&self, queue: &QueuePair<E>) -> Result<&State<D>> {
+        match &self.0 {
+            Some(context) if ptr::eq(queue, &*context.queue) => {
+                let state = &context.entry.value;
+                match state.posted.replace(true) {
+                    false => Ok(state),
+                    true => Err(EINVAL),
+                }
             }
             _ => Err(EINVAL),
         }
     }
+}
 
-    /// Returns the list of the work requests. The last one completes with `cqe`; or, if that is
-    /// null, `next` follows.
-    ///
-    /// # Safety
-    ///
-    /// `work` must be a result of [`begin`](Self::begin), for which this is called once, as each call
-    /// advances the keys of the regions. `next` must be null or a work request.
-    unsafe fn work_requests(
-        &self,
-        work: &Work,
-        cqe: *mut bindings::ib_cqe,
-        next: *mut bindings::ib_send_wr,
-    ) -> *mut bindings::ib_send_wr {
-        let queue = &*self.queue;
-        // SAFETY: By the type invariants the context is initialised for the queue pair. The rest are
-        // the safety requirements.
-        let first = unsafe {
-            bindings::rdma_rw_ctx_wrs(work.context.get(), queue.as_raw(), queue.port(), cqe, next)
-        };
-        // SAFETY: `first` is the list of work requests in the context, which nobody else uses.
-        unsafe { report_failures(first, queue) };
-        first
-    }
+/// Returns whether the peer may still write to the data. On iWARP, the peer has a key for the data
+/// of an RDMA read. The key is invalid only after the read succeeded, or after the region is
+/// deregistered, with the queue pair.
+#[inline]
+fn is_exposed<D, E: QpContext>(state: &State<D>, queue: &QueuePair<E>) -> bool {
+    state.direction == Direction::FromDevice
+        && !state.rw_cqe.moved.get()
+        && !state.rw_cqe.operation.get().is_null()
+        && queue.device().is_rnic()
+}
 
-    /// Posts a list of work requests. The error has an errno, and whether some were posted.
-    ///
-    /// # Safety
-    ///
-    /// `first` must be a result of [`work_requests`](Self::work_requests), and the memory that the
-    /// list names must be valid until its last work request completes.
-    unsafe fn post_list(&self, first: *mut bindings::ib_send_wr) -> Result<(), (Error, bool)> {
-        // SAFETY: The list is well-formed. The rest are the safety requirements.
-        unsafe { self.queue.post_raw_send(first, &rcu::read_lock()) }
-            // The work requests have credits: a device that reports a full queue does not report
-            // what it took.
-            .map_err(|(error, bad)| (error, error == ENOMEM || !ptr::eq(bad, first)))
-    }
+/// Returns the list of the work requests. The last one completes with `cqe`; or, if that is null,
+/// `next` follows.
+///
+/// # Safety
+///
+/// `state` must be a result of [`RdmaRw::begin`] for `queue`, for which this is called once, as each
+/// call advances the keys of the regions. `next` must be null or a work request.
+#[inline]
+unsafe fn work_requests<D, E: QpContext>(
+    state: &State<D>,
+    queue: &QueuePair<E>,
+    cqe: *mut bindings::ib_cqe,
+    next: *mut bindings::ib_send_wr,
+) -> *mut bindings::ib_send_wr {
+    // SAFETY: By the safety requirements the state is that of an `RdmaRw`, initialised for the queue
+    // pair.
+    let first = unsafe {
+        bindings::rdma_rw_ctx_wrs(state.raw.get(), queue.as_raw(), queue.port(), cqe, next)
+    };
+    // SAFETY: `first` is the list of work requests in the state, which nobody else uses.
+    unsafe { report_failures(first, queue) };
+    first
+}
+
+/// Posts a list of work requests. The error has an errno, and whether some were posted.
+///
+/// # Safety
+///
+/// `first` must be a result of [`work_requests`] for `queue`, and the memory that the list names must
+/// be valid until its last work request completes.
+#[inline]
+unsafe fn post_list<E: QpContext>(
+    queue: &QueuePair<E>,
+    first: *mut bindings::ib_send_wr,
+) -> Result<(), (Error, bool)> {
+    // SAFETY: The list is well-formed. The rest are the safety requirements.
+    unsafe { queue.post_raw_send(first, &rcu::read_lock()) }
+        // The work requests have credits: a device that reports a full queue does not report what it
+        // took.
+        .map_err(|(error, bad)| (error, error == ENOMEM || !ptr::eq(bad, first)))
 }
 
 /// Makes the work requests before the last one report a failure to the context of the queue pair.
@@ -450,6 +518,7 @@ impl<D: Scatter + Send + 'static, E: QpContext> RdmaRw<D, E> {
 ///
 /// `first` must be a list of work requests that nobody else uses, and that is posted to `queue`
 /// next.
+#[inline]
 unsafe fn report_failures<E: QpContext>(first: *mut bindings::ib_send_wr, queue: &QueuePair<E>) {
     let mut request = first;
     // SAFETY: By the safety requirements of this function.
@@ -461,28 +530,7 @@ unsafe fn report_failures<E: QpContext>(first: *mut bindings::ib_send_wr, queue:
     }
 }
 
-/// Destroys `work.context`: returns the regions to the core, and unmaps the memory.
-///
-/// # Safety
-///
-/// - `work.context` must be initialised for `qp`, in `direction`, with the memory in `work.table`.
-/// - `qp` must be alive, and nothing of the context may be posted.
-/// - The context must not be used afterwards.
-unsafe fn destroy(work: &Work, qp: *mut bindings::ib_qp, direction: Direction) {
-    // SAFETY: By the safety requirements of this function.
-    unsafe {
-        bindings::rdma_rw_ctx_destroy(
-            work.context.get(),
-            qp,
-            (*qp).port,
-            work.table.sgl(),
-            work.table.entries(),
-            direction.as_raw(),
-        )
-    }
-}
-
-impl<D: Scatter + Send + 'static, E: QpContext> Drop for RdmaRw<D, E> {
+impl<D: Listed + Send + 'static, E: QpContext> Drop for RdmaRw<D, E> {
     fn drop(&mut self) {
         self.end();
     }
@@ -491,7 +539,7 @@ impl<D: Scatter + Send + 'static, E: QpContext> Drop for RdmaRw<D, E> {
 /// An operation with an RDMA read or write.
 pub trait RwOperation<E: QpContext>: Complete<E> {
     /// The type that owns the data.
-    type Data: Scatter + Send + 'static;
+    type Data: Listed + Send + 'static;
 
     /// Returns the RDMA read or write; `None` if the operation has none now.
     fn rdma_rw(&self) -> Option<&RdmaRw<Self::Data, E>>;

@@ -172,8 +172,18 @@ impl ScatterTable {
         self.size.entries
     }
 
+    /// Returns the list, with its length.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if the length exceeds 32 bits.
+    pub(crate) fn list(&self) -> Result<Scatterlist> {
+        let length = u32::try_from(self.length())?;
+        Ok(Scatterlist::new(self.sgl(), self.entries(), length))
+    }
+
     /// Returns the total length of the entries, in bytes.
-    pub(crate) fn length(&self) -> u64 {
+    fn length(&self) -> u64 {
         let (mut entry, mut bytes) = (self.sgl(), 0u64);
         for _ in 0..self.size.entries {
             // SAFETY: By the type invariants, `size.entries` entries are in use, and `sg_next()`
@@ -208,6 +218,46 @@ impl ScatterTable {
     fn size_mut(self: Pin<&mut Self>) -> &mut Size {
         // SAFETY: Nothing is moved out of `self`, and `size` is not structurally pinned.
         unsafe { &mut self.get_unchecked_mut().size }
+    }
+}
+
+/// A list of pieces of memory, for C, with the number of its entries and of their bytes.
+#[derive(Clone, Copy)]
+pub struct Scatterlist {
+    first: *mut bindings::scatterlist,
+    entries: u32,
+    length: u32,
+}
+
+impl Scatterlist {
+    /// A list without entries.
+    pub const EMPTY: Self = Self::new(core::ptr::null_mut(), 0, 0);
+
+    /// Describes a list of `entries` entries with `length` bytes in total.
+    pub const fn new(first: *mut bindings::scatterlist, entries: u32, length: u32) -> Self {
+        Self {
+            first,
+            entries,
+            length,
+        }
+    }
+
+    /// Returns the first entry.
+    #[inline]
+    pub fn first(&self) -> *mut bindings::scatterlist {
+        self.first
+    }
+
+    /// Returns the number of entries.
+    #[inline]
+    pub fn entries(&self) -> u32 {
+        self.entries
+    }
+
+    /// Returns the number of bytes.
+    #[inline]
+    pub fn length(&self) -> u32 {
+        self.length
     }
 }
 

@@ -15,12 +15,17 @@ use rrdma::{
     net::tcp,
     rdma::{
         cm,
-        qp::TransitionError,
+        qp::{
+            QpContext,
+            TransitionError, //
+        },
+        rw::Unprepared,
         wr::{
             Operation,
             Unposted, //
         },
     },
+    scatter::Listed,
     text::Message, //
 };
 
@@ -123,6 +128,12 @@ impl<T> Explain for (Error, T) {
 }
 
 impl<T> Explain for Unposted<T> {
+    fn explain(self, step: &'static str) -> StepError {
+        self.error.explain(step)
+    }
+}
+
+impl<D: Listed + Send, E: QpContext> Explain for Unprepared<D, E> {
     fn explain(self, step: &'static str) -> StepError {
         self.error.explain(step)
     }

@@ -51,8 +51,10 @@ use rrdma::{
             QueuePair, //
         },
         rw::{
+            Finished,
             RdmaRw,
-            RdmaRwCap, //
+            RdmaRwCap,
+            RwContext, //
         },
         wr::Operation,
     },
@@ -205,12 +207,12 @@ impl<'a> Server<'a> {
             let mut requests = 0u32;
             let error = loop {
                 let byte = Pages::new(1).step(step)?;
-                match RdmaRw::read(queue, byte, &nowhere) {
+                match RwContext::new(queue).step(step)?.read(byte, &nowhere) {
                     Ok(transfer) => {
                         requests = requests.saturating_add(transfer.requests());
                         prepared.push(transfer, GFP_KERNEL).step(step)?;
                     }
-                    Err((error, _)) => break error,
+                    Err(unprepared) => break unprepared.error,
                 }
                 if requests > most {
                     return Err(StepError::new(
@@ -251,9 +253,10 @@ impl<'a> Server<'a> {
             ));
         }
         let data = Pages::new(source.length as usize).step("memory")?;
-        let read = RdmaRw::read(self.queue(), data, &source.into()).step("read")?;
+        let context = RwContext::new(self.queue()).step("read")?;
+        let read = context.read(data, &source.into()).step("read")?;
         self.requests = read.requests();
-        let data = self.carry_out("read", read)?;
+        let Finished { data, context } = self.carry_out("read", read)?;
         self.answer("read")?;
 
         let sink = self.connection.next("sink", limit())?;
@@ -264,18 +267,18 @@ impl<'a> Server<'a> {
                 fmt!("got {length} bytes, needs {needed}"),
             ));
         }
-        let write = RdmaRw::write(self.queue(), data, &sink.into()).step("write")?;
+        let write = context.write(data, &sink.into()).step("write")?;
         self.carry_out("write", write)?;
         self.answer("write")?;
         Ok(source.length)
     }
 
-    /// Posts a transfer, waits for its completion, and returns its data.
+    /// Posts a transfer, waits for its completion, and returns its data and context.
     fn carry_out(
         &self,
         step: &'static str,
         transfer: RdmaRw<Pages, RcContext>,
-    ) -> Result<Pages, StepError> {
+    ) -> Result<Finished<Pages, RcContext>, StepError> {
         let transferred = Operation::new(RwTransfer(transfer)).step(step)?;
         self.queue().post_rdma_rw(transferred).step(step)?;
         let connection = &self.connection;

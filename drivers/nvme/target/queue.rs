@@ -102,6 +102,7 @@ use rrdma::{
         rw::{
             Message,
             RdmaRw,
+            RwContext,
             RwOperation, //
         },
         srq::SharedReceiveQueue,
@@ -157,6 +158,8 @@ pub(crate) struct Slot {
     queue: Arc<QueuePair<TargetQueue>>,
     /// `None` while it is posted.
     transfer: Option<Operation<Transfer>>,
+    /// `None` while data is transferred, and if the queue pair keeps it because a transfer failed.
+    context: Option<RwContext<Sgl, TargetQueue>>,
     /// The capsule whose data the command is executed with.
     capsule: Option<Operation<Capsule>>,
 }
@@ -165,6 +168,13 @@ impl Slot {
     /// Returns the queue of the command.
     pub(crate) fn queue(&self) -> &TargetQueue {
         self.queue.context()
+    }
+
+    /// Takes the memory of an RDMA READ or WRITE back, and returns the data.
+    fn finish(&mut self, transferred: RdmaRw<Sgl, TargetQueue>) -> Option<Sgl> {
+        let finished = transferred.finish()?;
+        self.context = Some(finished.context);
+        Some(finished.data)
     }
 }
 
@@ -350,6 +360,7 @@ impl TargetQueue {
             let request = Request::new(Slot {
                 queue: queue.clone(),
                 transfer: Some(Transfer::new(device)?),
+                context: Some(RwContext::new(queue)?),
                 capsule: None,
             })?;
             let mut slots = this.slots.lock();
@@ -511,11 +522,12 @@ impl TargetQueue {
                     length,
                     rkey: key,
                 };
-                self.transfer(Pending {
+                let pending = Pending {
                     transfer: DataTransfer::of(&command, &parsed, length),
                     parsed,
                     remote,
-                });
+                };
+                self.transfer(queue, pending);
             }
             Err(code) => {
                 self.repost(queue, arrived.capsule);
@@ -527,19 +539,19 @@ impl TargetQueue {
     }
 
     /// Transfers the data of a command, or lets it wait for credits. Sleeps.
-    fn transfer(&self, pending: Pending) {
+    fn transfer(&self, queue: &QueuePair<Self>, pending: Pending) {
         let pending = match self.is_waiting.load(Ordering::Relaxed) {
             true => Err(pending),
-            false => pending.attempt(),
+            false => pending.attempt(queue),
         };
         if let Err(pending) = pending {
-            self.wait(pending);
+            self.wait(queue, pending);
         }
     }
 
     /// Lets a command wait for credits. Sleeps.
     #[cold]
-    fn wait(&self, pending: Pending) {
+    fn wait(&self, queue: &QueuePair<Self>, pending: Pending) {
         let mut waiting = self.waiting.lock();
         // Set before it is tried again: who returns credits from here on tries again after that.
         self.is_waiting.store(true, Ordering::SeqCst);
@@ -547,20 +559,21 @@ impl TargetQueue {
             // Unreachable: there are not more commands than slots.
             drop(error);
         }
-        self.retry(&mut waiting);
+        self.retry(queue, &mut waiting);
     }
 
     /// Tries commands that wait for credits again, after some were returned. Sleeps.
     #[inline]
-    fn credits_returned(&self) {
+    fn credits_returned(&self, queue: &QueuePair<Self>) {
         if self.is_waiting.load(Ordering::SeqCst) {
-            self.retry(&mut self.waiting.lock());
+            self.retry(queue, &mut self.waiting.lock());
         }
     }
 
-    fn retry(&self, waiting: &mut KVec<Pending>) {
+    #[cold]
+    fn retry(&self, queue: &QueuePair<Self>, waiting: &mut KVec<Pending>) {
         while let Ok(pending) = waiting.remove(0) {
-            if let Err(pending) = pending.attempt() {
+            if let Err(pending) = pending.attempt(queue) {
                 // There is room: it was removed above.
                 let _ = waiting.insert_within_capacity(0, pending);
                 return;
@@ -581,6 +594,20 @@ impl TargetQueue {
         if let Some((arrived, request)) = next {
             self.begin(queue, arrived, request);
         }
+    }
+
+    /// Frees the slot of a command whose response, with its data, is not posted any more. Context as
+    /// for [`release`](Self::release).
+    fn responded(
+        &self,
+        queue: &QueuePair<Self>,
+        mut request: Request<Rdma>,
+        write: Option<RdmaRw<Sgl, Self>>,
+    ) {
+        if let Some(write) = write {
+            request.private_mut().finish(write);
+        }
+        self.release(queue, request);
     }
 
     /// Sends the response of a command (`queue_response`). Any context.
@@ -607,7 +634,13 @@ impl TargetQueue {
             *place = completion;
         }
         // A command that failed has no data.
-        let write = write.filter(|_| is_success(&completion));
+        let write = match is_success(&completion) {
+            true => write,
+            false => {
+                write.and_then(|write| request.private_mut().finish(write));
+                None
+            }
+        };
         let has_data = write.is_some();
         transfer.state = TransferState::Respond(request, write);
         let posted = match has_data {
@@ -623,8 +656,8 @@ impl TargetQueue {
         if let Err(unposted) = posted {
             // The queue pair is closed, or broken.
             this.disconnect();
-            if let TransferState::Respond(request, _) = Transfer::end(unposted.operation) {
-                this.release(&queue, request);
+            if let TransferState::Respond(request, write) = Transfer::end(unposted.operation) {
+                this.responded(&queue, request, write);
             }
         }
     }
@@ -646,21 +679,27 @@ impl fmt::Display for Name {
 
 impl Pending {
     /// Transfers the data if there are credits; returns itself otherwise. Sleeps.
-    fn attempt(mut self) -> Result<(), Self> {
-        let Ok(sgl) = self.transfer.allocate(self.remote.length) else {
+    fn attempt(mut self, queue: &QueuePair<TargetQueue>) -> Result<(), Self> {
+        let sgl = self.transfer.allocate(self.remote.length);
+        let context = self.parsed.private_mut().context.take();
+        let (Ok(sgl), Some(context)) = (sgl, context) else {
             self.parsed.fail(Code::INTERNAL_ERROR.get());
             return Ok(());
         };
-        let queue = self.parsed.private_mut().queue.clone();
         let prepared = match self.transfer {
-            DataTransfer::FromHost => RdmaRw::read(&queue, sgl, &self.remote),
-            _ => RdmaRw::write(&queue, sgl, &self.remote),
+            DataTransfer::FromHost => context.read(sgl, &self.remote),
+            _ => context.write(sgl, &self.remote),
         };
         match (prepared, self.transfer) {
-            (Ok(read), DataTransfer::FromHost) => read_data(&queue, self.parsed, read),
+            (Ok(read), DataTransfer::FromHost) => read_data(queue, self.parsed, read),
             (Ok(write), _) => self.parsed.execute(Data::Write(write)),
-            (Err((error, _)), _) if error == EAGAIN => return Err(self),
-            (Err(_), _) => self.parsed.fail(Code::INTERNAL_ERROR.get()),
+            (Err(unprepared), _) => {
+                self.parsed.private_mut().context = Some(unprepared.context);
+                if unprepared.error == EAGAIN {
+                    return Err(self);
+                }
+                self.parsed.fail(Code::INTERNAL_ERROR.get());
+            }
         }
         Ok(())
     }
@@ -677,7 +716,8 @@ fn read_data(
     };
     transfer.state = TransferState::Read(parsed, read);
     if let Err(unposted) = queue.post_rdma_rw(transfer) {
-        if let TransferState::Read(parsed, _) = Transfer::end(unposted.operation) {
+        if let TransferState::Read(mut parsed, read) = Transfer::end(unposted.operation) {
+            parsed.private_mut().finish(read);
             parsed.fail(Code::DATA_TRANSFER_ERROR.get());
         }
     }
@@ -824,16 +864,16 @@ impl Complete<TargetQueue> for Transfer {
             }
         }
         match Transfer::end(transfer) {
-            TransferState::Read(parsed, read) => match (completion.result(), read.finish()) {
-                (Ok(()), Some(data)) => parsed.execute(Data::List(data)),
-                _ => this.release(queue, parsed.abandon()),
-            },
-            TransferState::Respond(request, write) => {
-                drop(write);
-                this.release(queue, request);
+            TransferState::Read(mut parsed, read) => {
+                let data = parsed.private_mut().finish(read);
+                match (completion.result(), data) {
+                    (Ok(()), Some(data)) => parsed.execute(Data::List(data)),
+                    _ => this.release(queue, parsed.abandon()),
+                }
             }
+            TransferState::Respond(request, write) => this.responded(queue, request, write),
             TransferState::Idle => {}
         }
-        this.credits_returned();
+        this.credits_returned(queue);
     }
 }

@@ -41,18 +41,6 @@ nvmet_helper_sg_init_one(struct scatterlist *sg, const void *bytes, unsigned int
 	sg_init_one(sg, bytes, length);
 }
 
-__nvmet_helper struct page *nvmet_helper_sg_page(struct scatterlist *sg)
-{
-	return sg_page(sg);
-}
-
-__nvmet_helper void
-nvmet_helper_sg_set_page(struct scatterlist *sg, struct page *page,
-			 unsigned int length, unsigned int offset)
-{
-	sg_set_page(sg, page, length, offset);
-}
-
 /* Waits for works of nvmet, such as those that end controllers. */
 __nvmet_helper void nvmet_helper_flush_works(void)
 {

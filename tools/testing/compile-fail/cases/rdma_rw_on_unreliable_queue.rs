@@ -14,13 +14,12 @@ use kernel::{
 use rrdma::{
     rdma::{
         cq::WcError,
-        mr::RemoteKey,
         qp::{
             Fault,
             QpContext,
             QueuePair, //
         },
-        rw::RdmaRw,
+        rw::RwContext,
     },
     scatter::Buffer,
 };
@@ -38,8 +37,6 @@ impl QpContext for End {
     fn faulted(_queue: &QueuePair<Self>, _fault: Fault) {}
 }
 
-pub(crate) fn read(queue: &Arc<QueuePair<End>>, data: Buffer, remote: &RemoteKey) -> Result {
-    let transfer = RdmaRw::read(queue, data, remote).map_err(|(error, _)| error)?; //~
-    drop(transfer.finish());
-    Ok(())
+pub(crate) fn prepare(queue: &Arc<QueuePair<End>>) -> Result<RwContext<Buffer, End>> {
+    RwContext::new(queue) //~
 }
