@@ -22,17 +22,24 @@ NVME = "nvme"
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """A driver of this tree, beside nvme-rdma. `rust` are the kernel's functions for Rust."""
+    """A driver of this tree, beside one in C. `rust` are the kernel's functions for Rust."""
 
     ours: str
     # Modules whose instructions are the driver's own.
     modules: dict[str, tuple]
-    # Label of nvme-rdma in the steps.
+    # Label of the C driver in the steps.
     stepped: str = NVME
+    theirs: str = NVME
 
     def of_steps(self):
         """Return the labels in the steps by driver."""
-        return {self.ours: self.ours, NVME: self.stepped}
+        return {self.ours: self.ours, self.theirs: self.stepped}
+
+    def compare(self, costs, typical=statistics.median):
+        """Return the typical costs by driver, and the median and range of the ratios of pairs."""
+        ratios = [our / their for our, their in zip(costs[self.ours], costs[self.theirs])]
+        return {**{driver: typical(cost) for driver, cost in costs.items()},
+                "ratio": statistics.median(ratios), "lowest": min(ratios), "highest": max(ratios)}
 
 
 RNVMF = Comparison("rnvmf", {"rnvmf": ("rnvmf", "rrdma", "rust"),
@@ -90,13 +97,6 @@ class Run:
         return sum(times for function, times in self.calls.items() if handler in function.name)
 
 
-def compare(ours, costs, typical=statistics.median):
-    """Return the typical costs by driver, and the median and range of the ratios of pairs."""
-    ratios = [our / their for our, their in zip(costs[ours], costs[NVME])]
-    return {**{driver: typical(cost) for driver, cost in costs.items()},
-            "ratio": statistics.median(ratios), "lowest": min(ratios), "highest": max(ratios)}
-
-
 def _deduced(run, calls, handlers):
     """Return what a driver under nvme-core does for an I/O, from its calls."""
     sends, commands = (run.handled(handler) for handler in handlers)
@@ -118,6 +118,7 @@ class Output:
         self._counted = counted
         self._plan = plan
         self._comparison = comparison
+        self.compare = comparison.compare
         self._fio = {driver: self._of_fio(driver) for driver in comparison.modules}
 
     def _of_fio(self, driver):
@@ -191,13 +192,13 @@ class Output:
     def _json(self, name):
         return json.loads((self._out / name).read_text(encoding="utf-8"))
 
-    def memory(self):
+    def memory(self, name="memory"):
         """Return the memory by driver in KiB: of a controller with MORE I/O queues, and of a queue.
 
         The latter is computed from controllers with FEWER queues. Also return all measurements.
         """
         used = {driver: collections.defaultdict(list) for driver in self._comparison.modules}
-        for line in (self._out / "memory").read_text(encoding="utf-8").splitlines():
+        for line in (self._out / name).read_text(encoding="utf-8").splitlines():
             driver, queues, kib = line.split()
             if driver in used:
                 used[driver][int(queues)].append(int(kib) / CONTROLLERS)
@@ -213,10 +214,6 @@ class Output:
                                                      for driver, all_found in costs.items()},
                                                     typical.get(cost, statistics.median))
                                  for cost in COSTS}}
-
-    def compare(self, costs, typical=statistics.median):
-        """Compare the costs of the two drivers."""
-        return compare(self._comparison.ours, costs, typical)
 
     def functions(self, runs, number):
         """Return the most expensive functions of each driver in its last run, with their cost."""
@@ -250,30 +247,44 @@ def functions(run, modules, number):
     return sorted(own, key=lambda row: -row[-1])[:number]
 
 
-def measure(tree, plan, most=0):
-    """Measure in one VM. Return the results, with `most` functions of each load and driver."""
+def run(tree, plan, guest, read):
+    """Run the script `guest` in a VM. Return what `read` finds in its files and profiles."""
     with tempfile.TemporaryDirectory(dir=build.BUILD, prefix="bench.") as directory:
         out = pathlib.Path(directory)
         loads = [f"{FIO.name()}={FIO.of(1)}",
                  *(f"{load.name()}={load.of(plan.ios)}" for load in plan.loads)]
         # For comparison with earlier results, which had the CPU features `bytewise`.
-        settings = machine.Settings([GUEST, str(plan.pairs), str(plan.rounds), *loads], icount=True,
+        settings = machine.Settings([guest, str(plan.pairs), str(plan.rounds), *loads], icount=True,
                                     cpus=1, out=out, timeout=SECONDS, plugin=plugin.ensure(),
                                     bytewise=True)
         status = launch.launch(tree, settings)
         if status != 0:
             raise log.ToolError(f"the script in the VM failed with status {status}")
-        counted = profile.profiles(out)
+        return read(out, profile.profiles(out))
+
+
+def measure(tree, plan, most=0):
+    """Measure in one VM. Return the results, with `most` functions of each load and driver."""
+    def read(out, counted):
         found, under_core = (_results(Output(out, counted, plan, comparison), plan, most)
                              for comparison in (RNVMF, TRANSPORT))
         return {**found, "transport": under_core}
+    return run(tree, plan, GUEST, read)
 
 
 def _results(output, plan, most):
-    found = {"pairs": plan.pairs, "rounds": plan.rounds, "ios": plan.ios, "loads": [], "counts": [],
+    found = {**of_loads(output, plan, most), "rounds": plan.rounds,
+             "counts": [output.counts(load, output.runs(load))
+                        for load in plan.loads if plan.rounds],
              "steps": [output.step(name) for name in STEPS if plan.rounds]}
     if plan.rounds // 3:
         found["memory"] = output.memory()
+    return found
+
+
+def of_loads(output, plan, most):
+    """Return the costs of each load, with its `most` expensive functions."""
+    found = {"pairs": plan.pairs, "ios": plan.ios, "loads": []}
     for load in plan.loads:
         runs = output.runs(load)
         cell = {"load": load.title, "polled": load.polled}
@@ -283,6 +294,4 @@ def _results(output, plan, most):
         if most:
             cell["functions"] = output.functions(runs, most)
         found["loads"].append(cell)
-        if plan.rounds:
-            found["counts"].append(output.counts(load, runs))
     return found

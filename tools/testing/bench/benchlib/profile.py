@@ -5,12 +5,13 @@ The files of a benchmark are in one directory:
 
 profile.N: counts between mark N - 1 and mark N
 marks: for each mark a line with its label and the VM's time in nanoseconds
-kallsyms: symbols of the VM's kernel
+kallsyms.N: symbols of the VM's kernel, from mark N on if there is an earlier file
 """
 
 import bisect
 import collections
 import dataclasses
+import functools
 import re
 
 from vmlib.log import ToolError
@@ -106,13 +107,22 @@ def _read(path):
             yield int(address, 16), int(count), int(times)
 
 
+def _symbols(directory):
+    """Return a function that returns the symbols at a mark."""
+    paths = {int(path.suffix[1:]): path for path in directory.glob("kallsyms.*")}
+    read = functools.cache(lambda number: Symbols(paths[number]))
+    return lambda mark: read(max((number for number in paths if number <= mark),
+                                 default=min(paths)))
+
+
 def profiles(directory):
     """Return the profiles by label. Each covers the time since the previous mark."""
-    symbols = Symbols(directory / "kallsyms")
+    symbols_at = _symbols(directory)
     found = {}
     then = 0
     for number, line in enumerate((directory / "marks").read_text(encoding="utf-8").splitlines()):
         label, now = line.split()
+        symbols = symbols_at(number)
         by_function, calls = collections.Counter(), collections.Counter()
         for address, count, times in _read(directory / f"profile.{number}"):
             by_function[symbols.at(address)] += count

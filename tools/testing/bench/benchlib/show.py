@@ -8,12 +8,18 @@ DIGITS = {"locks": 1}
 COUNTS = {"commands": "commands", "work_requests": "requests", "doorbells": "posts",
           "completions": "completions", "registrations": "regions", "allocations": "allocations",
           "polls": "polls"}
-NAMES = {"nvme": "nvme-rdma", "rnvmf": "rnvmf", "rust": "nvme_rdma_rust"}
+THEIRS = {"nvme": "nvme-rdma", "nvmet": "nvmet-rdma"}
+NAMES = {**THEIRS, "rnvmf": "rnvmf", "rust": "nvme_rdma_rust", "nvmet_rust": "nvmet_rdma_rust"}
 
 
 def _ours(row):
-    """Return the key of the driver in a row that is not nvme-rdma."""
-    return next(key for key in NAMES if key in row and key != "nvme")
+    """Return the key of the driver in a row that is of this tree."""
+    return next(key for key in NAMES if key in row and key not in THEIRS)
+
+
+def _theirs(row):
+    """Return the key of the driver in a row that is in C."""
+    return next(key for key in THEIRS if key in row)
 
 
 def _width(ours, width):
@@ -22,13 +28,13 @@ def _width(ours, width):
 
 def _head(title, row, width=10):
     ours = _ours(row)
-    return f"{title:22} {'nvme-rdma':>{width}} {NAMES[ours]:>{_width(ours, width)}} {'ratio':>7}"
+    return f"{title:22} {THEIRS[_theirs(row)]:>{width}} {NAMES[ours]:>{_width(ours, width)}} {'ratio':>7}"
 
 
 def _numbers(row, width=10, digits=0, unit=1):
     """Return the columns of both drivers."""
     ours = _ours(row)
-    return (f"{row['nvme'] / unit:{width}.{digits}f}"
+    return (f"{row[_theirs(row)] / unit:{width}.{digits}f}"
             f" {row[ours] / unit:{_width(ours, width)}.{digits}f}")
 
 
@@ -52,7 +58,7 @@ def counts(found):
     width = max((_width(_ours(row), 9) for row in found["counts"]), default=9)
     yield f"{'an I/O':22} {'':{width}}" + "".join(f" {title:>11}" for title in COUNTS.values())
     for row in found["counts"]:
-        for driver in ("nvme", _ours(row)):
+        for driver in (_theirs(row), _ours(row)):
             yield f"{row['load']:22} {NAMES[driver]:{width}}" + "".join(
                 f" {row[driver][count]:11.3f}" if count in row[driver] else f" {'-':>11}"
                 for count in COUNTS)
@@ -94,14 +100,15 @@ def throughput(found):
 
 
 def memory(found):
-    """Yield the table of memory per controller."""
-    if "memory" in found:
+    """Yield the tables of memory per controller."""
+    tables = {"memory, KiB": found["memory"]} if "memory" in found else found.get("receives", {})
+    for title, by_driver in tables.items():
         yield ""
-        yield _head("memory, KiB", found["memory"])
+        yield _head(title, by_driver)
         for what, title in (("controller", "a controller"), ("queue", "of it, an I/O queue")):
-            row = {driver: used[what] for driver, used in found["memory"].items() if what in used}
+            row = {driver: used[what] for driver, used in by_driver.items() if what in used}
             if row:
-                yield f"{title:22} {_numbers(row)} {row[_ours(row)] / row['nvme']:7.4f}"
+                yield f"{title:22} {_numbers(row)} {row[_ours(row)] / row[_theirs(row)]:7.4f}"
 
 
 def modules(found):
@@ -130,9 +137,9 @@ def all_of(results):
     """Yield all tables."""
     yield (f"commit {results['commit']}, kernel {results['kernel']}, QEMU {results['qemu']}, "
            f"fio {results['fio']}")
-    if "instructions" in results:
-        both = results["instructions"]
-        for found in filter(None, (both, both.get("transport"))):
+    if "instructions" in results or "target" in results:
+        both = results.get("instructions", {})
+        for found in filter(None, (both, both.get("transport"), results.get("target"))):
             for part in (instructions, counts, steps):
                 yield ""
                 yield from part(found)

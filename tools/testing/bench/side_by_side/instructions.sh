@@ -19,33 +19,13 @@
 
 # shellcheck source=tools/testing/bench/side_by_side/drivers.sh
 . "$(dirname "$0")/drivers.sh"
-
-MARK=/opt/rnvmf/src/build/bench/mark
-OUT=/mnt/out
-CONTROLLERS=8
+# shellcheck source=tools/testing/bench/side_by_side/marks.sh
+. "$(dirname "$0")/marks.sh"
 
 pairs=$1
 rounds=$2
 shift 2
 loads=("$@")
-
-# fio_run DRIVER OUTPUT OPTION...
-fio_run() {
-	run fio --name=load --filename="${DISKS[$1]}" --direct=1 --ioengine=libaio --thread \
-		--norandommap --gtod_reduce=1 --output-format=json --output="$2" "${@:3}"
-}
-
-# mark LABEL: let the plugin write its counts since the previous mark.
-mark() {
-	echo "$1 $("$MARK")" >>$OUT/marks
-}
-
-# mark_check: execute a known number of instructions, to check the plugin.
-mark_check() {
-	local times
-	mapfile -t times < <("$MARK" 1000000)
-	printf '%s\n' "check-begin ${times[0]}" "check-end ${times[1]}" >>$OUT/marks
-}
 
 # The first I/Os load programs and allocate memory; keep that out of the measurements.
 warm_up() {
@@ -133,20 +113,6 @@ steps() {
 	done
 }
 
-# memory_used: print the memory in use in KiB. Slabs count by their objects, not by their pages: the
-# free space in a slab is used again.
-memory_used() {
-	sync
-	echo 3 >/proc/sys/vm/drop_caches
-	slab_shrink
-	# Drains the per-CPU lists of free pages, which count as used.
-	echo 1 >/proc/sys/vm/compact_memory
-	awk 'FILENAME ~ /meminfo/ { kib[$1] = $2 }
-	     FILENAME ~ /slabinfo/ && FNR > 2 { objects += $2 * $4 }
-	     END { printf "%d\n", kib["MemTotal:"] - kib["MemFree:"] - kib["Slab:"] + objects / 1024 }' \
-		/proc/meminfo /proc/slabinfo
-}
-
 # memory_of DRIVER OPTION...: set USED to the memory of CONTROLLERS controllers, including the
 # target's memory for them.
 memory_of() {
@@ -199,5 +165,5 @@ if [ "$rounds" != 0 ]; then
 	steps
 	[ $((rounds / 3)) = 0 ] || memory
 fi
-cat /proc/kallsyms >$OUT/kallsyms
+symbols
 log_is_clean
