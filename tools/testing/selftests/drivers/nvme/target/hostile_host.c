@@ -14,11 +14,12 @@
 
 #include "hostile/host.h"
 
-#define MAX_QUEUES	16
+#define MAX_QUEUES	33
 
 const char *address;
 const char *port;
 unsigned int patience = 10000;
+unsigned int keep_alive;
 
 static struct queue *queues[MAX_QUEUES];
 static unsigned int nr_queues;
@@ -32,7 +33,7 @@ static void usage(void)
 {
 	fprintf(stderr, "usage: hostile_host ADDRESS PORT NQN STEP[,FIELD=VALUE...]...\n"
 		"       hostile_host ADDRESS PORT NQN random SEED COUNT\n"
-		"steps: admin io,qid= cm use,queue= wait,count= quiet,ms= fill changed bye "
+		"steps: admin,kato= io,qid= cm use,queue= wait,count= quiet,ms= fill changed bye "
 		"break vanish stop\n"
 		"fields of cm: qid recfmt hrqsize hsqsize cntlid length responder no-rtu dest\n");
 	command_usage(stderr);
@@ -126,8 +127,11 @@ static void step_cm(char *fields)
 }
 
 /* Opens a queue and sends correct commands until it may be used. Prints nothing on success. */
-static void step_admin(void)
+static void step_admin(char *fields)
 {
+	char *value, *field = next_field(&fields, &value);
+
+	keep_alive = field ? number(value) : 0;
 	keep(session_admin());
 	if (!queue)
 		printf("admin failed\n");
@@ -290,7 +294,7 @@ static void step(char *text)
 	if (!strcmp(name, "cm"))
 		return step_cm(text);
 	if (!strcmp(name, "admin"))
-		return step_admin();
+		return step_admin(text);
 	if (!strcmp(name, "io"))
 		return step_io(text);
 	if (!strcmp(name, "stop"))

@@ -22,12 +22,15 @@ start_single() {
 # A write of 1 MiB in which a host leaves. All writes of the hosts are beyond the blocks of `start_verify`.
 LARGE=write,len=0x100000,nlb=2047,slba=65536,count=4,nowait
 
+# Keep-alive time of the hosts in milliseconds; 0 is none.
+KATO=0
+
 # one_host NUMBER: connect with two I/O queues, write and read, and vanish in one of several ways.
 one_host() {
 	local endings=(bye vanish 'break vanish' "$LARGE vanish") ending
 	ending=${endings[$1 % ${#endings[@]}]}
 	# shellcheck disable=SC2086 # a list of steps
-	timeout "$COMMAND_SECONDS" "$HOSTILE" "$TARGET4" 4420 "$NQN" admin io,qid=1 io,qid=2 \
+	timeout "$COMMAND_SECONDS" "$HOSTILE" "$TARGET4" 4420 "$NQN" "admin,kato=$KATO" io,qid=1 io,qid=2 \
 		"write,slba=$((32768 + $1 * 64))" read,count=8 use,queue=1 write,inline=4096,slba=32000 read \
 		$ending \
 		>"$SCRATCH/host$1" 2>&1
@@ -65,8 +68,10 @@ connect_and_vanish() {
 	rdma_back_to "$OBJECTS"
 }
 
-# Packets are delayed and lost.
+# Packets are delayed and lost. A host that exits sends the message that ends a connection only once. Where
+# it is lost, the keep-alive time tells the target.
 connect_and_vanish_over_a_lossy_link() {
+	local KATO=10000
 	need_core "has a network namespace of its own, in which hostile_host does not run"
 	modprobe -q sch_netem || skip "no module sch_netem"
 	start_pair
@@ -76,6 +81,7 @@ connect_and_vanish_over_a_lossy_link() {
 	hosts "$HOSTS"
 	run tc qdisc del dev rnvmf0 root
 	run tc qdisc del dev rnvmf1 root
+	wait_until 60 rdma_objects_are "$OBJECTS" || fail "objects remain: $(rdma_objects)"
 	target_serves
 	rdma_back_to "$OBJECTS"
 }

@@ -27,6 +27,8 @@ extern const char *address;
 extern const char *port;
 /* Time limit of a step, in milliseconds. */
 extern unsigned int patience;
+/* Keep-alive time of new controllers, in milliseconds; 0 is none. */
+extern unsigned int keep_alive;
 
 /* A connection request. */
 struct request {

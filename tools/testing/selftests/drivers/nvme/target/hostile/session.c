@@ -23,6 +23,8 @@ bool session_sends(struct queue *queue, const char *name, unsigned int qid)
 		errx(2, "no command %s", name);
 	if (qid)
 		put(command.capsule.sqe + 42, qid, 2);
+	else if (!strcmp(name, "connect"))
+		put(command.capsule.sqe + 48, keep_alive, 4);
 	put(command.capsule.sqe + 2, 0xfff0, 2);
 	if (!queue_send(queue, &command.capsule) ||
 	    queue_wait(queue, patience, &response) != RESPONSE || response.status)
