@@ -27,8 +27,8 @@ def _width(ours, width):
 
 
 def _head(title, row, width=10):
-    ours = _ours(row)
-    return f"{title:22} {THEIRS[_theirs(row)]:>{width}} {NAMES[ours]:>{_width(ours, width)}} {'ratio':>7}"
+    ours, theirs = _ours(row), NAMES[_theirs(row)]
+    return f"{title:22} {theirs:>{width}} {NAMES[ours]:>{_width(ours, width)}} {'ratio':>7}"
 
 
 def _numbers(row, width=10, digits=0, unit=1):
@@ -105,10 +105,10 @@ def memory(found):
     for title, by_driver in tables.items():
         yield ""
         yield _head(title, by_driver)
-        for what, title in (("controller", "a controller"), ("queue", "of it, an I/O queue")):
+        for what, name in (("controller", "a controller"), ("queue", "of it, an I/O queue")):
             row = {driver: used[what] for driver, used in by_driver.items() if what in used}
             if row:
-                yield f"{title:22} {_numbers(row)} {row[_ours(row)] / row[_theirs(row)]:7.4f}"
+                yield f"{name:22} {_numbers(row)} {row[_ours(row)] / row[_theirs(row)]:7.4f}"
 
 
 def modules(found):
@@ -141,6 +141,8 @@ def all_of(results):
         both = results.get("instructions", {})
         for found in filter(None, (both, both.get("transport"), results.get("target"))):
             for part in (instructions, counts, steps):
+                if part is counts and not found["counts"]:
+                    continue
                 yield ""
                 yield from part(found)
             yield from memory(found)

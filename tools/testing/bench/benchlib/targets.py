@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Measures nvmet_rdma_rust beside nvmet-rdma, with the host nvme-rdma, in instructions and memory."""
+"""Measures nvmet_rdma_rust beside nvmet-rdma, in instructions and memory. The host is nvme-rdma."""
 
 from . import instructions, loads
 
@@ -10,8 +10,12 @@ COMPARISON = instructions.Comparison(
     "nvmet", "nvmet")
 RECEIVES = {"own": "own receives", "shared": "shared receives"}
 LOADS = [
-    *(load for load in loads.QUICK if load.together == load.depth or load.together > 1),
-    # Not in the capsule.
+    loads.READ,
+    loads.Load("read 4k, QD32 by 16", "randread", 4096, 32, 16),
+    # In the capsule.
+    loads.Load("write 4k, QD1", "randwrite", 4096, 1),
+    loads.Load("write 4k, QD32 by 16", "randwrite", 4096, 32, 16),
+    # By RDMA READ.
     loads.Load("write 8k, QD1", "randwrite", 8192, 1),
     loads.Load("read 128k, QD8", "read", 131072, 8, fewer=8),
     loads.Load("write 128k, QD8", "write", 131072, 8, fewer=8),

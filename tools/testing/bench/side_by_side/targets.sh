@@ -19,7 +19,7 @@
 . "$(dirname "$0")/marks.sh"
 
 TARGETS=(nvmet nvmet_rust)
-# Queues that are accepted in a step. The program that connects them does nothing else.
+# Queues that are accepted in a step, and the program that connects them.
 QUEUES=32
 HOSTILE=$SELFTESTS/drivers/nvme/target/hostile_host
 
@@ -37,11 +37,6 @@ set_up() {
 	modprobe nvme-core multipath=N && modprobe -a nvme-rdma rdma_ucm && network_single &&
 		backend_memory bench 1024 512 memory_backed=0 && target_simple "$BACKEND" &&
 		target_goes
-	[ -x "$HOSTILE" ] || {
-		HOSTILE=$SCRATCH/hostile_host
-		(cd "$SELFTESTS/drivers/nvme/target" &&
-			gcc -O2 -o "$HOSTILE" hostile_host.c hostile/*.c -lrdmacm -libverbs)
-	}
 }
 
 # target_goes: delete the ports, and unload the transport.
