@@ -45,6 +45,7 @@ impl Sgl {
     /// # Errors
     ///
     /// `EINVAL` if `length` is 0; `ENOMEM`.
+    #[inline]
     pub fn new(length: u32) -> Result<Self> {
         Self::allocate(length, bindings::nvmet_const_GFP_KERNEL)
     }
@@ -58,6 +59,7 @@ impl Sgl {
         Self::allocate(length, bindings::nvmet_const_GFP_ZEROED)
     }
 
+    #[inline]
     fn allocate(length: u32, flags: bindings::gfp_t) -> Result<Self> {
         if length == 0 {
             return Err(EINVAL);
@@ -107,8 +109,9 @@ unsafe impl Listed for Sgl {
 ///
 /// `offset + length` does not exceed the buffer, and `length` is not 0.
 pub struct InlineData {
-    buffer: DmaBuffer,
-    offset: usize,
+    // Boxed, as data is moved with each command.
+    buffer: KBox<DmaBuffer>,
+    offset: u32,
     length: u32,
 }
 
@@ -118,10 +121,14 @@ impl InlineData {
     /// # Errors
     ///
     /// Returns the buffer if it does not have `length` bytes at `offset`, or if `length` is 0.
-    pub fn new(mut buffer: DmaBuffer, offset: u32, length: u32) -> Result<Self, DmaBuffer> {
-        let offset = offset as usize;
-        let end = offset.checked_add(length as usize);
-        let fits = end.is_some_and(|end| end <= buffer.read().len());
+    #[inline]
+    pub fn new(
+        mut buffer: KBox<DmaBuffer>,
+        offset: u32,
+        length: u32,
+    ) -> Result<Self, KBox<DmaBuffer>> {
+        let end = offset.checked_add(length);
+        let fits = end.is_some_and(|end| end as usize <= buffer.read().len());
         if length == 0 || !fits {
             return Err(buffer);
         }
@@ -134,7 +141,8 @@ impl InlineData {
     }
 
     /// Returns the buffer.
-    pub fn into_buffer(self) -> DmaBuffer {
+    #[inline]
+    pub fn into_buffer(self) -> KBox<DmaBuffer> {
         self.buffer
     }
 }
@@ -158,13 +166,15 @@ impl<T: TransportTypes> Data<T> {
     /// # Safety
     ///
     /// `entry` must be valid for writes, and be used by nobody else while the result is used.
+    #[inline(always)]
     pub(crate) unsafe fn list(&mut self, entry: *mut bindings::scatterlist) -> Scatterlist {
         let sgl = match self {
             Self::None => None,
             Self::List(sgl) => Some(&*sgl),
             Self::Write(write) => write.data(),
             Self::Inline(data) => {
-                let bytes = data.buffer.read().get(data.offset..).unwrap_or_default();
+                let from = data.offset as usize;
+                let bytes = data.buffer.read().get(from..).unwrap_or_default();
                 // SAFETY: By the type invariants, so many bytes follow. They are in memory of
                 // `kmalloc()`. The rest are the safety requirements.
                 unsafe { bindings::sg_init_one(entry, bytes.as_ptr().cast(), data.length) };

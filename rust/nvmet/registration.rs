@@ -10,7 +10,10 @@ use crate::{
         PortHold, //
     },
     request::Request,
-    submission_queue::ControllerId,
+    submission_queue::{
+        ControllerId,
+        SubmissionQueue, //
+    },
     transport::Transport, //
 };
 use core::{
@@ -138,9 +141,14 @@ impl<T: Transport> Registration<T> {
     ///
     /// nvmet calls it, with the request of a [`Request<T>`] that it does not use any more.
     unsafe extern "C" fn queue_response(req: *mut bindings::nvmet_req) {
-        // SAFETY: By the safety requirements of this function.
-        let (request, data) = unsafe { Request::<T>::from_raw(req) };
-        T::respond(request, data);
+        // SAFETY: By the safety requirements of this function. If nvmet has parsed the command, it
+        // holds a reference to the queue until this returns. Otherwise `begin` is the caller, which
+        // has a reference to the queue pair.
+        let (queue, request) = unsafe {
+            let queue = SubmissionQueue::<T>::queue_pair_of((*req).sq);
+            (queue, Request::<T>::from_raw(req))
+        };
+        T::respond(queue, request);
     }
 
     /// # Safety
@@ -226,8 +234,8 @@ impl<T: Transport> Registration<T> {
             let listener = enabled.filter(|_| is_ours).map(|enabled| &enabled.listener);
             let configured = &(*port).disc_addr.traddr;
             let room = core::slice::from_raw_parts_mut(traddr.cast::<u8>(), configured.len());
-            let command = Request::<T>::private_of(req);
-            match listener.and_then(|listener| T::discovery_address(listener, command)) {
+            let queue = SubmissionQueue::<T>::queue_pair_of((*req).sq);
+            match listener.and_then(|listener| T::discovery_address(listener, queue)) {
                 Some(address) => {
                     write(address, room);
                 }

@@ -4,12 +4,13 @@
 //!
 //! ```text
 //!              begin                      execute                      respond
-//!   Request ───────────▶ Parsed ───────────────────▶ (nvmet) ────────────────▶ Request, Data
+//!   Request ───────────▶ Parsed ───────────────────▶ (nvmet) ────────────────▶ Request
 //!              (capsule)    │  fail(status) ─────────────▲
 //!                           └─ abandon ──▶ Request
 //! ```
 //!
-//! Each is the only owner of the request's memory. While nvmet has it, nobody else does.
+//! Each is the only owner of the request's memory. While nvmet has it, nobody else does. A request has
+//! a reference to its submission queue all its life, so a command can begin without taking one.
 
 use crate::{
     bindings,
@@ -19,11 +20,18 @@ use crate::{
 };
 use core::{
     mem,
-    ptr::NonNull, //
+    ptr::{
+        self,
+        NonNull, //
+    },
 };
 use kernel::{
     prelude::*,
     types::Opaque, //
+};
+use rrdma::{
+    errno::ENOTCONN,
+    rdma::qp::QueuePair, //
 };
 
 /// Size of a command in bytes.
@@ -37,6 +45,11 @@ const _: () = assert!(size_of::<bindings::nvme_completion>() == COMPLETION_SIZE)
 
 /// Memory of a request. nvmet has pointers to the first fields while it has the request. `req` is
 /// the first field, so both have the same address.
+///
+/// # Invariants
+///
+/// `req` has the addresses of `command` and `completion`, the port of its submission queue, and a
+/// reference to this queue.
 #[repr(C)]
 struct Memory<T: TransportTypes> {
     req: Opaque<bindings::nvmet_req>,
@@ -48,11 +61,20 @@ struct Memory<T: TransportTypes> {
     private: T::Command,
 }
 
+impl<T: TransportTypes> Drop for Memory<T> {
+    fn drop(&mut self) {
+        // Before the fields are dropped, as the queue waits for the reference when it is dropped.
+        //
+        // SAFETY: By the type invariants.
+        unsafe { bindings::sq_put((*self.req.get()).sq) };
+    }
+}
+
 /// A request that nvmet does not know: before it begins, or after the response.
 ///
 /// # Invariants
 ///
-/// nvmet does not use the memory, and `data` is [`Data::None`].
+/// nvmet does not use the memory.
 pub struct Request<T: TransportTypes>(KBox<Memory<T>>);
 
 // SAFETY: The memory is owned, and not tied to a thread. The transport's part is `Send`.
@@ -64,33 +86,63 @@ pub enum Begun<T: TransportTypes> {
     Parsed(Parsed<T>),
     /// nvmet refused the command, and has called [`respond`](crate::Transport::respond).
     Answered,
-    /// The submission queue is being destroyed.
+    /// The request is of another queue pair.
     Refused(Request<T>),
 }
 
 impl<T: TransportTypes> Request<T> {
-    /// Allocates a request, with the transport's data. May sleep.
+    /// Allocates a request, with the transport's data. It must be dropped before `sq` is destroyed,
+    /// or while that waits. May sleep.
     ///
     /// # Errors
     ///
-    /// `ENOMEM`.
-    pub fn new(private: T::Command) -> Result<Self> {
-        let memory = Memory {
-            req: Opaque::zeroed(),
-            command: Opaque::zeroed(),
-            completion: Opaque::zeroed(),
-            entry: Opaque::zeroed(),
-            data: Data::None,
-            private,
-        };
+    /// `ENOTCONN` if the queue is being destroyed, or has no queue pair; `ENOMEM`.
+    pub fn new(sq: &SubmissionQueue<T>, private: T::Command) -> Result<Self> {
+        if sq.queue_pair().is_null() {
+            return Err(ENOTCONN);
+        }
+        let memory = KBox::new_uninit(GFP_KERNEL)?;
+        let entered = sq.enter().ok_or(ENOTCONN)?;
+        // INVARIANT: `Memory` owns the reference. The other fields are set below.
+        let memory: KBox<Memory<T>> = KBox::write(
+            memory,
+            Memory {
+                req: Opaque::zeroed(),
+                command: Opaque::zeroed(),
+                completion: Opaque::zeroed(),
+                entry: Opaque::zeroed(),
+                data: Data::None,
+                private,
+            },
+        );
+        let req = memory.req.get();
+        // SAFETY: The memory is owned, and stays at its address.
+        unsafe {
+            (*req).sq = entered.into_raw();
+            (*req).port = sq.port().as_raw();
+            (*req).cmd = memory.command.get();
+            (*req).cqe = memory.completion.get();
+        }
         // INVARIANT: nvmet does not know the new memory.
-        Ok(Self(KBox::new(memory, GFP_KERNEL)?))
+        Ok(Self(memory))
     }
 
     /// Returns the transport's data.
     #[inline]
     pub fn private_mut(&mut self) -> &mut T::Command {
         &mut self.0.private
+    }
+
+    /// Returns the data of the command that was executed.
+    #[inline]
+    pub fn data(&self) -> &Data<T> {
+        &self.0.data
+    }
+
+    /// Takes the data of the command that was executed.
+    #[inline]
+    pub fn take_data(&mut self) -> Data<T> {
+        mem::replace(&mut self.0.data, Data::None)
     }
 
     /// Returns the completion, after the response.
@@ -106,26 +158,34 @@ impl<T: TransportTypes> Request<T> {
         }
     }
 
-    /// Passes a command to nvmet (`nvmet_req_init`). Process context.
-    pub fn begin(self, sq: &SubmissionQueue<T>, command: &[u8; COMMAND_SIZE]) -> Begun<T> {
-        let Some(entered) = sq.enter() else {
+    /// Passes a command to nvmet (`nvmet_req_init`). `queue` must be the queue pair of the submission
+    /// queue. Process context.
+    #[inline]
+    pub fn begin(
+        self,
+        queue: &QueuePair<T::Endpoint>,
+        sq: &SubmissionQueue<T>,
+        command: &[u8; COMMAND_SIZE],
+    ) -> Begun<T> {
+        let req = self.0.req.get();
+        // `respond` may drop the request, and uses the queue pair afterwards.
+        //
+        // SAFETY: The request is owned.
+        let is_own = unsafe { ptr::eq((*req).sq, sq.as_raw()) };
+        if !is_own || !ptr::eq(queue, sq.queue_pair()) {
             return Begun::Refused(self);
-        };
+        }
         let memory = NonNull::from(KBox::leak(self.0));
         // SAFETY: The memory is owned by this function until `nvmet_req_init()`, and stays at its
-        // address. The submission queue is initialised, and not destroyed while `entered` lives.
+        // address. The request has a reference to its submission queue, which is initialised.
         let parsed = unsafe {
-            let memory = memory.as_ref();
             memory
+                .as_ref()
                 .command
                 .get()
                 .cast::<[u8; COMMAND_SIZE]>()
                 .write(*command);
-            let req = memory.req.get();
-            (*req).cmd = memory.command.get();
-            (*req).cqe = memory.completion.get();
-            (*req).port = sq.port().as_raw();
-            bindings::nvmet_req_init(req, entered.as_raw(), sq.port().ops())
+            bindings::nvmet_req_init(req, sq.as_raw(), sq.port().ops())
         };
         match parsed {
             // INVARIANT: nvmet has parsed the command, and took a reference to the queue.
@@ -134,28 +194,17 @@ impl<T: TransportTypes> Request<T> {
         }
     }
 
-    /// Takes the request and its data back from nvmet.
+    /// Takes the request back from nvmet.
     ///
     /// # Safety
     ///
     /// `req` must be that of a [`Request`] of this transport, and nvmet must not use it any more.
-    pub(crate) unsafe fn from_raw(req: *mut bindings::nvmet_req) -> (Self, Data<T>) {
+    #[inline]
+    pub(crate) unsafe fn from_raw(req: *mut bindings::nvmet_req) -> Self {
         // SAFETY: By the safety requirements. `req` is the first field of the memory, which `begin`
         // leaked.
-        let mut memory = unsafe { KBox::from_raw(req.cast::<Memory<T>>()) };
-        let data = mem::replace(&mut memory.data, Data::None);
-        // INVARIANT: By the safety requirements; the data was taken.
-        (Self(memory), data)
-    }
-
-    /// Returns the transport's data of a request that nvmet has.
-    ///
-    /// # Safety
-    ///
-    /// `req` must be that of a [`Request`] of this transport, which nvmet has for `'a`.
-    pub(crate) unsafe fn private_of<'a>(req: *mut bindings::nvmet_req) -> &'a T::Command {
-        // SAFETY: By the safety requirements. Nobody changes the transport's data meanwhile.
-        unsafe { &(*req.cast::<Memory<T>>()).private }
+        // INVARIANT: By the safety requirements.
+        Self(unsafe { KBox::from_raw(req.cast::<Memory<T>>()) })
     }
 }
 
@@ -171,6 +220,7 @@ pub struct Parsed<T: TransportTypes>(NonNull<Memory<T>>);
 unsafe impl<T: TransportTypes> Send for Parsed<T> {}
 
 impl<T: TransportTypes> Parsed<T> {
+    #[inline]
     fn req(&self) -> *mut bindings::nvmet_req {
         // SAFETY: By the type invariants, the memory is valid.
         unsafe { self.0.as_ref().req.get() }
@@ -183,6 +233,20 @@ impl<T: TransportTypes> Parsed<T> {
         unsafe { &mut self.0.as_mut().private }
     }
 
+    /// Returns the command.
+    #[inline(always)]
+    pub fn command(&self) -> [u8; COMMAND_SIZE] {
+        // SAFETY: By the type invariants, this owns the memory, which `begin` has filled.
+        unsafe {
+            self.0
+                .as_ref()
+                .command
+                .get()
+                .cast::<[u8; COMMAND_SIZE]>()
+                .read()
+        }
+    }
+
     /// Returns how many bytes of data the command has, if nvmet can tell; 0 otherwise. C:
     /// `nvmet_req_transfer_len()`.
     #[inline]
@@ -193,21 +257,30 @@ impl<T: TransportTypes> Parsed<T> {
 
     /// Executes the command with its data. [`respond`](crate::Transport::respond) is called with the
     /// result, perhaps before this returns. Process context; may sleep.
+    #[inline(always)]
     pub fn execute(mut self, data: Data<T>) {
         let req = self.req();
         // SAFETY: By the type invariants, this owns the memory. The data is not changed before
         // nvmet returns the request.
         unsafe {
             let memory = self.0.as_mut();
-            memory.data = data;
+            if !matches!(memory.data, Data::None) {
+                discard(mem::replace(&mut memory.data, Data::None));
+            }
+            // There is nothing to drop.
+            mem::forget(mem::replace(&mut memory.data, data));
             let list = memory.data.list(memory.entry.get());
             (*req).sg = list.first();
             (*req).sg_cnt = list.entries() as c_int;
             (*req).transfer_len = list.length() as usize;
         }
         mem::forget(self);
-        // SAFETY: `nvmet_req_init()` succeeded, and the data is set.
-        unsafe { bindings::req_execute(req) };
+        // SAFETY: `nvmet_req_init()` succeeded, and has set the function. The data is set.
+        unsafe {
+            if let Some(execute) = (*req).execute {
+                execute(req);
+            }
+        }
     }
 
     /// Ends the command with a status, in the form of `include/linux/nvme.h`.
@@ -229,7 +302,7 @@ impl<T: TransportTypes> Parsed<T> {
         // the request afterwards.
         unsafe {
             bindings::nvmet_req_uninit(req);
-            Request::from_raw(req).0
+            Request::from_raw(req)
         }
     }
 }
@@ -243,3 +316,7 @@ impl<T: TransportTypes> Drop for Parsed<T> {
         }
     }
 }
+
+/// Drops what is rarely there, out of the way of what is frequent.
+#[cold]
+fn discard<D>(_value: D) {}

@@ -8,9 +8,14 @@ use crate::{
     types::TransportTypes, //
 };
 use core::{
-    ptr::NonNull,
+    mem,
+    ptr::{
+        self,
+        NonNull, //
+    },
     sync::atomic::{
         AtomicBool,
+        AtomicPtr,
         Ordering, //
     },
 };
@@ -20,6 +25,7 @@ use kernel::{
     sync::Arc,
     types::Opaque, //
 };
+use rrdma::rdma::qp::QueuePair;
 
 /// A controller, to be compared with that of a queue. The controller may be gone.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -36,19 +42,25 @@ impl ControllerId {
 
 /// nvmet's part of a queue: `struct nvmet_sq`, with its `struct nvmet_cq`.
 ///
-/// Before it is destroyed, requests may begin, and each holds a reference. Destroying it refuses new
-/// ones and waits for all of them. Other methods fail afterwards.
+/// Each [`Request`](crate::Request) holds a reference. Destroying the queue lets commands that begin
+/// fail, and waits until all requests were dropped. Other methods fail afterwards.
 ///
 /// # Invariants
 ///
-/// `sq` and `cq` are initialised. They are destroyed if `is_destroyed`.
+/// - `sq` and `cq` are initialised. They are destroyed if `is_destroyed`.
+/// - While a request exists, `queue_pair` is a reference of an `Arc`. So it is until the queue is
+///   destroyed, if it was ever set.
 #[pin_data(PinnedDrop)]
+#[repr(C)]
 pub struct SubmissionQueue<T: TransportTypes> {
+    // The first field, so it has the address of the whole.
     #[pin]
     sq: Opaque<bindings::nvmet_sq>,
     #[pin]
     cq: Opaque<bindings::nvmet_cq>,
     is_destroyed: AtomicBool,
+    /// Null before [`attach`](Self::attach), and once destroyed.
+    queue_pair: AtomicPtr<QueuePair<T::Endpoint>>,
     port: Arc<Port<T>>,
 }
 
@@ -64,6 +76,13 @@ pub(crate) struct Entered<'a>(&'a Opaque<bindings::nvmet_sq>);
 impl Entered<'_> {
     pub(crate) fn as_raw(&self) -> *mut bindings::nvmet_sq {
         self.0.get()
+    }
+
+    /// Keeps the reference, which the caller then owns.
+    pub(crate) fn into_raw(self) -> *mut bindings::nvmet_sq {
+        let sq = self.as_raw();
+        mem::forget(self);
+        sq
     }
 }
 
@@ -86,6 +105,7 @@ impl<T: TransportTypes> SubmissionQueue<T> {
             sq <- Opaque::zeroed(),
             cq <- Opaque::zeroed(),
             is_destroyed: AtomicBool::new(false),
+            queue_pair: AtomicPtr::new(ptr::null_mut()),
             port,
             // INVARIANT: Both are initialised here. No later step can fail.
             _: {
@@ -99,13 +119,56 @@ impl<T: TransportTypes> SubmissionQueue<T> {
         }? Error)
     }
 
+    /// Sets the queue pair, which requests need. It is kept until the queue is destroyed, so that
+    /// responses can be posted; do not call this afterwards. Any context.
+    pub fn attach(&self, queue: Arc<QueuePair<T::Endpoint>>) {
+        let queue = Arc::into_raw(queue).cast_mut();
+        // INVARIANT: The reference is kept.
+        let kept = self.queue_pair.compare_exchange(
+            ptr::null_mut(),
+            queue,
+            Ordering::Release,
+            Ordering::Relaxed,
+        );
+        if kept.is_err() {
+            // SAFETY: It is the result of `into_raw` above, and was not kept.
+            drop(unsafe { Arc::from_raw(queue) });
+        }
+    }
+
+    /// Returns the queue pair, if there is one.
+    #[inline]
+    pub(crate) fn queue_pair(&self) -> *const QueuePair<T::Endpoint> {
+        self.queue_pair.load(Ordering::Acquire)
+    }
+
+    /// Returns the queue pair of a request.
+    ///
+    /// # Safety
+    ///
+    /// `sq` must be that of a `SubmissionQueue<T>` with a request. For `'a`, nvmet must hold a
+    /// reference to it for a command, or the queue pair must be alive for another reason.
+    #[inline]
+    pub(crate) unsafe fn queue_pair_of<'a>(
+        sq: *mut bindings::nvmet_sq,
+    ) -> &'a QueuePair<T::Endpoint> {
+        // SAFETY: `sq` is the first field. By the type invariants there is a queue pair. It is kept
+        // until the queue is destroyed, which waits for the reference of nvmet.
+        unsafe { &*(*sq.cast::<Self>()).queue_pair() }
+    }
+
+    #[inline]
+    pub(crate) fn as_raw(&self) -> *mut bindings::nvmet_sq {
+        self.sq.get()
+    }
+
     /// Returns the port that the host connected to.
+    #[inline]
     pub fn port(&self) -> &Port<T> {
         &self.port
     }
 
     /// Takes a reference, unless the queue is being destroyed. Any context.
-    #[inline]
     pub(crate) fn enter(&self) -> Option<Entered<'_>> {
         // SAFETY: `sq` was initialised. A destroyed one has a dead reference count, which the call
         // may test.
@@ -137,8 +200,8 @@ impl<T: TransportTypes> SubmissionQueue<T> {
         true
     }
 
-    /// Refuses new requests, ends waiting asynchronous event requests, and waits until no request
-    /// is left. Sleeps. C: `nvmet_sq_destroy()`.
+    /// Lets commands that begin fail, ends waiting asynchronous event requests, and waits until no
+    /// request is left. Sleeps. C: `nvmet_sq_destroy()`.
     pub fn destroy(&self) {
         if self.is_destroyed.swap(true, Ordering::Relaxed) {
             return;
@@ -147,6 +210,11 @@ impl<T: TransportTypes> SubmissionQueue<T> {
         unsafe {
             bindings::nvmet_sq_destroy(self.sq.get());
             bindings::nvmet_cq_put(self.cq.get());
+        }
+        let queue = self.queue_pair.swap(ptr::null_mut(), Ordering::AcqRel);
+        if !queue.is_null() {
+            // SAFETY: By the type invariants it is a reference of an `Arc`. No request is left.
+            drop(unsafe { Arc::from_raw(queue) });
         }
     }
 }

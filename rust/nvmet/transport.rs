@@ -3,7 +3,6 @@
 //! What a transport implements.
 
 use crate::{
-    data::Data,
     port::Port,
     request::Request,
     submission_queue::ControllerId,
@@ -13,7 +12,10 @@ use kernel::{
     prelude::*,
     sync::Arc, //
 };
-use rrdma::net::Address;
+use rrdma::{
+    net::Address,
+    rdma::qp::QueuePair, //
+};
 
 /// A transport under nvmet.
 ///
@@ -44,16 +46,19 @@ pub trait Transport: TransportTypes {
     /// The error of the write that enables the port.
     fn listen(context: &Self::Context, port: Arc<Port<Self>>) -> Result<Self::Listener>;
 
-    /// Sends the response of a request (`queue_response`). The request and its data belong to the
-    /// transport again.
-    fn respond(request: Request<Self>, data: Data<Self>);
+    /// Sends the response of a request (`queue_response`). The request belongs to the transport again,
+    /// with the data of the command.
+    fn respond(queue: &QueuePair<Self::Endpoint>, request: Request<Self>);
 
     /// Disconnects the queues of a controller (`delete_ctrl`).
     fn delete_controller(context: &Self::Context, controller: ControllerId);
 
-    /// Returns the address to report in the discovery log to the host of a command; `None` for that
-    /// of the configuration (`disc_traddr`).
-    fn discovery_address(listener: &Self::Listener, command: &Self::Command) -> Option<Address>;
+    /// Returns the address to report in the discovery log to the host of a queue; `None` for that of
+    /// the configuration (`disc_traddr`).
+    fn discovery_address(
+        listener: &Self::Listener,
+        queue: &QueuePair<Self::Endpoint>,
+    ) -> Option<Address>;
 
     /// Returns the address of the host of a controller (`host_traddr`).
     fn host_address(context: &Self::Context, controller: ControllerId) -> Option<Address>;

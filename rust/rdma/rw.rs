@@ -58,6 +58,7 @@ use super::{
 };
 use crate::{
     bindings,
+    errno::check,
     scatter::{
         Listed,
         ScatterTable,
@@ -67,10 +68,13 @@ use crate::{
 use core::{
     cell::Cell,
     ffi::c_int,
+    mem::{
+        self,
+        ManuallyDrop, //
+    },
     ptr, //
 };
 use kernel::{
-    error::to_result,
     prelude::*,
     sync::{
         rcu,
@@ -264,6 +268,7 @@ where
         self.prepare(data, remote, Direction::ToDevice)
     }
 
+    #[inline(always)]
     fn prepare(
         mut self,
         mut data: D,
@@ -273,7 +278,12 @@ where
         match self.map(&mut data, remote, direction) {
             Ok(()) => {
                 // INVARIANT: `map` initialised the state with the memory of `data`.
-                self.entry.value.data = Some(data);
+                let place = &mut self.entry.value.data;
+                if place.is_some() {
+                    discard(place.take());
+                }
+                // There is nothing to drop.
+                mem::forget(place.replace(data));
                 // INVARIANT: `map` took the credits.
                 Ok(RdmaRw(Some(self)))
             }
@@ -286,7 +296,7 @@ where
     }
 
     /// Initialises the state, except for its data, and takes the credits.
-    #[inline]
+    #[inline(always)]
     fn map(&mut self, data: &mut D, remote: &RemoteKey, direction: Direction) -> Result {
         let queue = &*self.queue;
         let state = &mut self.entry.value;
@@ -312,8 +322,8 @@ where
                 direction.as_raw(),
             )
         };
-        to_result(requests.min(0))?;
-        state.requests = requests.unsigned_abs();
+        check(requests)?;
+        state.requests = requests as u32;
         state.list = list;
         state.direction = direction;
         state.posted.set(false);
@@ -369,11 +379,13 @@ impl<D: Listed + Send + 'static, E: QpContext> RdmaRw<D, E> {
     /// Returns `None` if an RDMA read failed on iWARP. The data is then dropped when the queue pair
     /// is destroyed. The region is unmapped before it is deregistered, so a peer on iWARP must have
     /// no other queue pair in the protection domain unless it is trusted.
-    #[inline]
-    pub fn finish(mut self) -> Option<Finished<D, E>> {
-        self.end()
+    #[inline(always)]
+    pub fn finish(self) -> Option<Finished<D, E>> {
+        // Nothing is left to drop.
+        ManuallyDrop::new(self).end()
     }
 
+    #[inline(always)]
     fn end(&mut self) -> Option<Finished<D, E>> {
         let RwContext { mut entry, queue } = self.0.take()?;
         let state = &mut entry.value;
@@ -404,6 +416,7 @@ impl<D: Listed + Send + 'static, E: QpContext> RdmaRw<D, E> {
         &self,
         queue: &QueuePair<E>,
         cqe: *mut bindings::ib_cqe,
+        grace: &rcu::Guard,
     ) -> Result<(), (Error, bool)> {
         let state = self.begin(queue).map_err(|error| (error, false))?;
         state.rw_cqe.operation.set(cqe);
@@ -411,7 +424,7 @@ impl<D: Listed + Send + 'static, E: QpContext> RdmaRw<D, E> {
         // SAFETY: As for the call in `begin`. The safety requirements keep the entry valid.
         let first = unsafe { work_requests(state, queue, entry, ptr::null_mut()) };
         // SAFETY: By the safety requirements, the memory that the list names stays valid.
-        unsafe { post_list(queue, first) }.inspect_err(|(_, some)| {
+        unsafe { post_list(queue, first, grace) }.inspect_err(|(_, some)| {
             if !some {
                 state.rw_cqe.operation.set(ptr::null_mut());
             }
@@ -430,12 +443,13 @@ impl<D: Listed + Send + 'static, E: QpContext> RdmaRw<D, E> {
         &self,
         queue: &QueuePair<E>,
         send: &mut bindings::ib_send_wr,
+        grace: &rcu::Guard,
     ) -> Result<(), (Error, bool)> {
         let state = self.begin(queue).map_err(|error| (error, false))?;
         // SAFETY: As for the call in `begin`. `send` is a work request that nobody else uses.
         let first = unsafe { work_requests(state, queue, ptr::null_mut(), send) };
         // SAFETY: By the safety requirements, the memory that the list names stays valid.
-        unsafe { post_list(queue, first) }
+        unsafe { post_list(queue, first, grace) }
     }
 
     /// Returns the state for the only call of [`work_requests`].
@@ -503,9 +517,10 @@ unsafe fn work_requests<D, E: QpContext>(
 unsafe fn post_list<E: QpContext>(
     queue: &QueuePair<E>,
     first: *mut bindings::ib_send_wr,
+    grace: &rcu::Guard,
 ) -> Result<(), (Error, bool)> {
     // SAFETY: The list is well-formed. The rest are the safety requirements.
-    unsafe { queue.post_raw_send(first, &rcu::read_lock()) }
+    unsafe { queue.post_raw_send(first, grace) }
         // The work requests have credits: a device that reports a full queue does not report what it
         // took.
         .map_err(|(error, bad)| (error, error == ENOMEM || !ptr::eq(bad, first)))
@@ -531,10 +546,15 @@ unsafe fn report_failures<E: QpContext>(first: *mut bindings::ib_send_wr, queue:
 }
 
 impl<D: Listed + Send + 'static, E: QpContext> Drop for RdmaRw<D, E> {
+    #[cold]
     fn drop(&mut self) {
         self.end();
     }
 }
+
+/// Drops what is not there, out of the way of what is frequent.
+#[cold]
+fn discard<D>(_value: D) {}
 
 /// An operation with an RDMA read or write.
 pub trait RwOperation<E: QpContext>: Complete<E> {
@@ -545,7 +565,7 @@ pub trait RwOperation<E: QpContext>: Complete<E> {
     fn rdma_rw(&self) -> Option<&RdmaRw<Self::Data, E>>;
 }
 
-/// A message that is sent behind an RDMA write.
+/// A message, which may follow an RDMA write.
 pub struct Message<'a> {
     /// The data of the message.
     pub sge: Sge<'a>,
@@ -555,6 +575,7 @@ pub struct Message<'a> {
 
 impl Message<'_> {
     /// Returns the signalled work request, whose piece is `sge`.
+    #[inline]
     fn work_request(
         &self,
         sge: &mut bindings::ib_sge,
@@ -592,10 +613,10 @@ impl<E: QpContext> QueuePair<E> {
         &self,
         operation: Operation<T>,
     ) -> Result<(), Unposted<T>> {
-        let post = |body: &T, cqe| match body.rdma_rw() {
+        let post = |body: &T, cqe, grace: &rcu::Guard| match body.rdma_rw() {
             // SAFETY: The read or write is part of the body and so lives as long. Its last work
             // request completes with the entry.
-            Some(rdma_rw) => unsafe { rdma_rw.post(self, cqe) },
+            Some(rdma_rw) => unsafe { rdma_rw.post(self, cqe, grace) },
             None => Err((EINVAL, false)),
         };
         // SAFETY: `post` posts as it must, see there. If posting fails, nothing completes. The read
@@ -603,15 +624,16 @@ impl<E: QpContext> QueuePair<E> {
         unsafe { operation.post_with(self, 0, post) }
     }
 
-    /// Posts all work requests of the operation's RDMA write, and a message behind them, with which
-    /// the operation completes (`rdma_rw_ctx_wrs`). Any context.
+    /// Posts all work requests of the operation's RDMA write, if it has one, and a message behind
+    /// them, with which the operation completes (`rdma_rw_ctx_wrs`). Any context.
     ///
     /// # Errors
     ///
-    /// Those of [`post_rdma_rw`](Self::post_rdma_rw), and `EINVAL` if the operation has an RDMA read,
-    /// or if the memory of the message is mapped for another device or not for reading by the
-    /// device.
-    pub fn post_rdma_write_and_send<T: RwOperation<E>>(
+    /// Those of [`post_rdma_rw`](Self::post_rdma_rw), except that an operation may have neither read
+    /// nor write; and `EINVAL` if it has an RDMA read, or if the memory of the message is mapped for
+    /// another device or not for reading by the device.
+    #[inline]
+    pub fn post_message<T: RwOperation<E>>(
         &self,
         operation: Operation<T>,
         message: impl for<'a> FnOnce(&'a T) -> Message<'a>,
@@ -622,16 +644,26 @@ impl<E: QpContext> QueuePair<E> {
         if let Err(error) = self.sq_credits.take(1) {
             return Err(Unposted { error, operation });
         }
-        let post = |body: &T, cqe| {
-            let write = body.rdma_rw().filter(|write| write.is_write());
-            let write = write.ok_or((EINVAL, false))?;
+        let post = |body: &T, cqe, grace: &rcu::Guard| {
             let message = message(body);
-            let sge = message.sge.as_source(self.local_memory());
-            let mut sge = sge.map_err(|error| (error, false))?;
+            let mut sge = match message.sge.as_source(self.local_memory()) {
+                Ok(sge) => sge,
+                Err(error) => return Err((error, false)),
+            };
             let mut send = message.work_request(&mut sge, cqe);
-            // SAFETY: The write and the memory of the message are part of the body and so live as
-            // long. The message completes with the entry.
-            unsafe { write.post_before(self, &mut send) }
+            match body.rdma_rw() {
+                // SAFETY: The write and the memory of the message are part of the body and so live
+                // as long. The message completes with the entry.
+                Some(write) if write.is_write() => unsafe {
+                    write.post_before(self, &mut send, grace)
+                },
+                Some(_) => Err((EINVAL, false)),
+                None => {
+                    // SAFETY: As above. A reliable service does not count sends.
+                    let posted = unsafe { self.post_raw_send(&send, grace) };
+                    posted.map_err(|(error, _)| (error, false))
+                }
+            }
         };
         // SAFETY: `post` posts as it must, see there. If posting fails, nothing completes. The
         // message has the credit taken above; the write has its own.

@@ -32,7 +32,7 @@ use rrdma::rdma::{
 pub(crate) struct Capsule {
     command: DmaBuffer,
     /// `None` if the queue has no in-capsule data, or while a command is executed with it.
-    data: Option<DmaBuffer>,
+    data: Option<KBox<DmaBuffer>>,
 }
 
 impl Capsule {
@@ -45,7 +45,10 @@ impl Capsule {
         let direction = Direction::FromDevice;
         let data = match in_capsule {
             0 => None,
-            length => Some(DmaBuffer::new(device.clone(), length as usize, direction)?),
+            length => {
+                let buffer = DmaBuffer::new(device.clone(), length as usize, direction)?;
+                Some(KBox::new(buffer, GFP_KERNEL)?)
+            }
         };
         Operation::new(Self {
             command: DmaBuffer::new(device.clone(), COMMAND_SIZE, direction)?,
@@ -55,19 +58,21 @@ impl Capsule {
 
     /// Returns the command.
     #[inline]
-    pub(crate) fn command(&mut self) -> [u8; COMMAND_SIZE] {
+    pub(crate) fn command(&mut self) -> &[u8; COMMAND_SIZE] {
         // Never `None`: the buffer has this size.
         let command = self.command.read().first_chunk();
-        command.copied().unwrap_or([0; COMMAND_SIZE])
+        command.unwrap_or(&[0; COMMAND_SIZE])
     }
 
     /// Takes the buffer for `length` bytes of data at `offset`; `None` if there are not as many.
+    #[inline]
     pub(crate) fn take_data(&mut self, offset: u32, length: u32) -> Option<InlineData> {
         let data = InlineData::new(self.data.take()?, offset, length);
         data.map_err(|buffer| self.data = Some(buffer)).ok()
     }
 
     /// Puts the buffer of the data back.
+    #[inline]
     pub(crate) fn put_data(&mut self, data: InlineData) {
         self.data = Some(data.into_buffer());
     }
@@ -80,7 +85,7 @@ pub(crate) trait CapsuleReceiver: QpContext {
 }
 
 impl<E: CapsuleReceiver> Complete<E> for Capsule {
-    #[inline]
+    #[inline(always)]
     fn complete(capsule: Operation<Self>, queue: &QueuePair<E>, completion: &Completion<'_>) {
         E::received(queue, capsule, completion);
     }
@@ -94,6 +99,6 @@ impl<E: CapsuleReceiver> Receive<E> for Capsule {
 
     #[inline]
     fn second_buffer(&self) -> Option<Sge<'_>> {
-        self.data.as_ref().map(DmaBuffer::sge)
+        self.data.as_ref().map(|data| data.sge())
     }
 }

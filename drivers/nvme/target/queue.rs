@@ -143,7 +143,8 @@ pub(crate) struct Transfer {
 enum TransferState {
     Idle,
     Read(Parsed<Rdma>, RdmaRw<Sgl, TargetQueue>),
-    Respond(Request<Rdma>, Option<RdmaRw<Sgl, TargetQueue>>),
+    /// The RDMA WRITE is the data of the request.
+    Respond(Request<Rdma>),
 }
 
 impl TransportTypes for Rdma {
@@ -155,7 +156,6 @@ impl TransportTypes for Rdma {
 
 /// The transport's part of a command's request.
 pub(crate) struct Slot {
-    queue: Arc<QueuePair<TargetQueue>>,
     /// `None` while it is posted.
     transfer: Option<Operation<Transfer>>,
     /// `None` while data is transferred, and if the queue pair keeps it because a transfer failed.
@@ -165,18 +165,29 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
-    /// Returns the queue of the command.
-    pub(crate) fn queue(&self) -> &TargetQueue {
-        self.queue.context()
-    }
-
     /// Takes the memory of an RDMA READ or WRITE back, and returns the data.
+    #[inline]
     fn finish(&mut self, transferred: RdmaRw<Sgl, TargetQueue>) -> Option<Sgl> {
         let finished = transferred.finish()?;
-        self.context = Some(finished.context);
+        put(&mut self.context, finished.context);
         Some(finished.data)
     }
 }
+
+/// Puts a value where there is none.
+#[inline(always)]
+fn put<T>(place: &mut Option<T>, value: T) {
+    if place.is_some() {
+        discard(place.take());
+    }
+    // There is nothing to drop.
+    mem::forget(place.replace(value));
+}
+
+/// Drops what is rarely there, out of the way of what is frequent.
+#[cold]
+#[inline(never)]
+fn discard<T>(_value: T) {}
 
 /// A capsule that arrived.
 struct Arrived {
@@ -205,8 +216,9 @@ enum DataTransfer {
 
 impl DataTransfer {
     /// Returns how `length` bytes of a command are transferred.
-    fn of(command: &Command, parsed: &Parsed<Rdma>, length: u32) -> Self {
-        match command.direction() {
+    #[inline(always)]
+    fn of(direction: Direction, parsed: &Parsed<Rdma>, length: u32) -> Self {
+        match direction {
             Direction::ToTarget => Self::FromHost,
             Direction::FromTarget if parsed.data_length() == length as usize => Self::Filled,
             Direction::FromTarget => Self::MaybePartial,
@@ -225,17 +237,36 @@ impl DataTransfer {
 
 /// Slots and capsules of a queue.
 struct Slots {
-    /// Commands may be started.
-    is_live: bool,
+    phase: Phase,
     free: KVec<Request<Rdma>>,
     /// Capsules that wait for the connection to be established, or for a slot.
     parked: KVec<Arrived>,
 }
 
+/// Whether commands may be started.
+#[derive(PartialEq, Eq)]
+enum Phase {
+    /// Not yet, or not any more.
+    Waiting,
+    Live,
+    /// Never again: slots are freed.
+    Ended,
+}
+
 impl Slots {
-    /// Returns a capsule to start, and its slot.
+    /// Returns a slot for a capsule that arrives.
+    #[inline(always)]
+    fn take(&mut self) -> Option<Request<Rdma>> {
+        match self.phase == Phase::Live && self.parked.is_empty() {
+            true => self.free.pop(),
+            false => None,
+        }
+    }
+
+    /// Returns a parked capsule to start, and its slot.
+    #[cold]
     fn next(&mut self) -> Option<(Arrived, Request<Rdma>)> {
-        if !self.is_live || self.parked.is_empty() {
+        if self.phase != Phase::Live || self.parked.is_empty() {
             return None;
         }
         let request = self.free.pop()?;
@@ -322,7 +353,7 @@ impl TargetQueue {
             addresses: params.addresses,
             limits: params.limits,
             slots <- new_irq_lock!(Slots {
-                is_live: false,
+                phase: Phase::Waiting,
                 free: KVec::with_capacity(commands, GFP_KERNEL)?,
                 parked: KVec::with_capacity(commands, GFP_KERNEL)?,
             }, "nvmet_rdma_rust::Slots"),
@@ -356,13 +387,14 @@ impl TargetQueue {
     pub(crate) fn fill(queue: &Arc<QueuePair<Self>>) -> Result {
         let this = queue.context();
         let device = queue.device();
+        this.sq.attach(queue.clone());
         for _ in 0..this.nr_slots {
-            let request = Request::new(Slot {
-                queue: queue.clone(),
+            let slot = Slot {
                 transfer: Some(Transfer::new(device)?),
                 context: Some(RwContext::new(queue)?),
                 capsule: None,
-            })?;
+            };
+            let request = Request::new(&this.sq, slot)?;
             let mut slots = this.slots.lock();
             slots
                 .free
@@ -385,7 +417,7 @@ impl TargetQueue {
     /// Starts the commands that arrived, and those that follow. May sleep.
     pub(crate) fn start(queue: &QueuePair<Self>) {
         let this = queue.context();
-        this.slots.lock().is_live = true;
+        this.slots.lock().phase = Phase::Live;
         loop {
             let next = this.slots.lock().next();
             let Some((arrived, request)) = next else {
@@ -398,27 +430,32 @@ impl TargetQueue {
     /// Ends the commands, after the queue pair was drained. Sleeps.
     pub(crate) fn end(queue: &QueuePair<Self>) {
         let this = queue.context();
-        this.stop();
-        let waiting = mem::take(&mut *this.waiting.lock());
-        drop(waiting);
-        this.sq.destroy();
-        // The slots hold references to the queue pair.
+        // The slots refer to the queue pair, and `destroy` waits until they are freed. Those of
+        // commands in nvmet are freed by `release`.
         let (free, parked) = {
             let mut slots = this.slots.lock();
+            slots.phase = Phase::Ended;
             (mem::take(&mut slots.free), mem::take(&mut slots.parked))
         };
         drop(free);
+        let waiting = mem::take(&mut *this.waiting.lock());
+        drop(waiting);
         for arrived in parked {
             Self::give_back(queue, arrived.capsule);
         }
+        this.sq.destroy();
     }
 
     /// Starts no more commands. Any context.
     fn stop(&self) {
-        self.slots.lock().is_live = false;
+        let mut slots = self.slots.lock();
+        if slots.phase == Phase::Live {
+            slots.phase = Phase::Waiting;
+        }
     }
 
     /// Ends the connection. Any context.
+    #[cold]
     fn disconnect(&self) {
         self.stop();
         self.connection.clone().end();
@@ -442,6 +479,7 @@ impl TargetQueue {
     }
 
     /// Posts a receive again, after its command was taken.
+    #[inline]
     fn repost(&self, queue: &QueuePair<Self>, capsule: Operation<Capsule>) {
         let posted = match queue.shared_receives() {
             Some(shared) => shared.post(capsule),
@@ -461,28 +499,27 @@ impl TargetQueue {
         }
     }
 
-    /// Passes a command to nvmet. Process context.
+    /// Starts a parked command. Process context.
+    #[cold]
+    fn begin_parked(&self, queue: &QueuePair<Self>, arrived: Arrived, request: Request<Rdma>) {
+        self.begin(queue, arrived, request);
+    }
+
+    /// Passes a command to nvmet, and executes it once it has its data. Process context.
+    #[inline(always)]
     fn begin(&self, queue: &QueuePair<Self>, mut arrived: Arrived, request: Request<Rdma>) {
-        let command = arrived.capsule.command();
-        match request.begin(&self.sq, &command) {
-            Begun::Parsed(parsed) => self.take_data(queue, arrived, parsed, &command),
+        match request.begin(queue, &self.sq, arrived.capsule.command()) {
+            Begun::Parsed(parsed) => self.take_data(queue, arrived, parsed),
             Begun::Answered => self.repost(queue, arrived.capsule),
-            Begun::Refused(request) => {
-                Self::give_back(queue, arrived.capsule);
-                self.release(queue, request);
-            }
+            Begun::Refused(request) => discard((arrived, request)),
         }
     }
 
-    /// Finds the data of a command, and executes the command once it has it.
-    fn take_data(
-        &self,
-        queue: &QueuePair<Self>,
-        mut arrived: Arrived,
-        mut parsed: Parsed<Rdma>,
-        command: &[u8; COMMAND_SIZE],
-    ) {
-        let command = Command::from_bytes(*command);
+    /// Takes the data of a command, and executes the command once it has it.
+    #[inline(always)]
+    fn take_data(&self, queue: &QueuePair<Self>, mut arrived: Arrived, mut parsed: Parsed<Rdma>) {
+        // Used only until the next call, so that the compiler need not copy it to the stack.
+        let command = Command::from_bytes(parsed.command());
         let limits = DataLimits {
             in_capsule: arrived.data,
             ..self.limits
@@ -490,6 +527,7 @@ impl TargetQueue {
         // Whether or not there is a controller: two Connect commands may have been parsed before.
         let checked = self.accepted.check_connect(&command);
         let data = checked.and_then(|()| CommandData::of(&command, limits));
+        let (direction, opcode) = (command.direction(), command.opcode());
         match data {
             Ok(CommandData::None) => {
                 self.repost(queue, arrived.capsule);
@@ -498,7 +536,7 @@ impl TargetQueue {
             Ok(CommandData::InCapsule { offset, length }) => {
                 match arrived.capsule.take_data(offset, length) {
                     Some(data) => {
-                        parsed.private_mut().capsule = Some(arrived.capsule);
+                        put(&mut parsed.private_mut().capsule, arrived.capsule);
                         parsed.execute(Data::Inline(data));
                     }
                     None => {
@@ -523,7 +561,7 @@ impl TargetQueue {
                     rkey: key,
                 };
                 let pending = Pending {
-                    transfer: DataTransfer::of(&command, &parsed, length),
+                    transfer: DataTransfer::of(direction, &parsed, length),
                     parsed,
                     remote,
                 };
@@ -531,14 +569,20 @@ impl TargetQueue {
             }
             Err(code) => {
                 self.repost(queue, arrived.capsule);
-                let opcode = command.opcode();
-                self.log(fmt!("command {opcode:#04x} refused: {}", Name(code)));
-                parsed.fail(code.get() | DNR);
+                self.refuse(parsed, opcode, code);
             }
         }
     }
 
+    /// Ends a command whose data is not where it may be.
+    #[cold]
+    fn refuse(&self, parsed: Parsed<Rdma>, opcode: u8, code: Code) {
+        self.log(fmt!("command {opcode:#04x} refused: {}", Name(code)));
+        parsed.fail(code.get() | DNR);
+    }
+
     /// Transfers the data of a command, or lets it wait for credits. Sleeps.
+    #[inline(always)]
     fn transfer(&self, queue: &QueuePair<Self>, pending: Pending) {
         let pending = match self.is_waiting.load(Ordering::Relaxed) {
             true => Err(pending),
@@ -584,88 +628,110 @@ impl TargetQueue {
 
     /// Frees a slot, and starts the next capsule that waits for one. Any context if the queue was
     /// [stopped](Self::stop), process context otherwise.
+    #[inline(always)]
     fn release(&self, queue: &QueuePair<Self>, request: Request<Rdma>) {
-        let next = {
-            let mut slots = self.slots.lock();
-            // There is room: the slot was taken from here.
-            let _ = slots.free.push_within_capacity(request);
-            slots.next()
-        };
+        let mut slots = self.slots.lock();
+        if slots.phase == Phase::Ended {
+            drop(slots);
+            // Not the last reference to the queue pair: the caller is `respond`, so that `destroy`
+            // still waits.
+            return discard(request);
+        }
+        // There is room: the slot was taken from here.
+        if let Err(error) = slots.free.push_within_capacity(request) {
+            discard(error);
+        }
+        if slots.parked.is_empty() {
+            return;
+        }
+        let next = slots.next();
+        drop(slots);
         if let Some((arrived, request)) = next {
-            self.begin(queue, arrived, request);
+            self.begin_parked(queue, arrived, request);
         }
     }
 
     /// Frees the slot of a command whose response, with its data, is not posted any more. Context as
     /// for [`release`](Self::release).
+    #[inline(always)]
     fn responded(
         &self,
         queue: &QueuePair<Self>,
+        mut transfer: Operation<Transfer>,
         mut request: Request<Rdma>,
-        write: Option<RdmaRw<Sgl, Self>>,
     ) {
-        if let Some(write) = write {
-            request.private_mut().finish(write);
+        transfer.invalidate = None;
+        put(&mut request.private_mut().transfer, transfer);
+        if !matches!(request.data(), Data::None) {
+            if let Data::Write(write) = request.take_data() {
+                request.private_mut().finish(write);
+            }
         }
         self.release(queue, request);
     }
 
-    /// Sends the response of a command (`queue_response`). Any context.
-    pub(crate) fn respond(mut request: Request<Rdma>, data: Data<Rdma>) {
-        let slot = request.private_mut();
-        let queue = slot.queue.clone();
-        let this = queue.context();
-        let write = match data {
-            Data::Write(write) => Some(write),
-            Data::Inline(data) => {
-                if let Some(mut capsule) = slot.capsule.take() {
-                    capsule.put_data(data);
-                    this.repost(&queue, capsule);
-                }
-                None
+    /// Puts the data of a command back to its capsule, which is posted again.
+    #[inline(always)]
+    fn return_data(&self, queue: &QueuePair<Self>, request: &mut Request<Rdma>) {
+        if let Data::Inline(data) = request.take_data() {
+            if let Some(mut capsule) = request.private_mut().capsule.take() {
+                capsule.put_data(data);
+                self.repost(queue, capsule);
             }
-            Data::None | Data::List(_) => None,
-        };
-        let Some(mut transfer) = slot.transfer.take() else {
-            return;
-        };
+        }
+    }
+
+    /// Sends the response of a command (`queue_response`). Any context.
+    #[inline]
+    pub(crate) fn respond(queue: &QueuePair<Self>, mut request: Request<Rdma>) {
+        let this = queue.context();
         let completion = request.completion();
+        match request.data() {
+            Data::Inline(_) => this.return_data(queue, &mut request),
+            // A command that failed has no data.
+            Data::Write(_) if !is_success(&completion) => this.drop_data(&mut request),
+            _ => {}
+        }
+        let Some(mut transfer) = request.private_mut().transfer.take() else {
+            return discard(request);
+        };
         if let Some(place) = transfer.completion.write().first_chunk_mut() {
             *place = completion;
         }
-        // A command that failed has no data.
-        let write = match is_success(&completion) {
-            true => write,
-            false => {
-                write.and_then(|write| request.private_mut().finish(write));
-                None
-            }
-        };
-        let has_data = write.is_some();
-        transfer.state = TransferState::Respond(request, write);
-        let posted = match has_data {
-            true => queue.post_rdma_write_and_send(transfer, |transfer| transfer.message()),
-            false => queue.post_send(transfer, |transfer, chain| {
-                let payload = [transfer.completion.sge()];
-                match transfer.invalidate {
-                    Some(rkey) => chain.send_with_invalidate(payload, rkey),
-                    None => chain.send(payload),
-                }
-            }),
-        };
+        transfer.set(TransferState::Respond(request));
+        let posted = queue.post_message(transfer, |transfer| Message {
+            sge: transfer.completion.sge(),
+            invalidate: transfer.invalidate,
+        });
         if let Err(unposted) = posted {
-            // The queue pair is closed, or broken.
-            this.disconnect();
-            if let TransferState::Respond(request, write) = Transfer::end(unposted.operation) {
-                this.responded(&queue, request, write);
-            }
+            this.cannot_respond(queue, unposted.operation);
+        }
+    }
+
+    /// Drops the data of a command that failed.
+    #[cold]
+    fn drop_data(&self, request: &mut Request<Rdma>) {
+        if let Data::Write(write) = request.take_data() {
+            request.private_mut().finish(write);
+        }
+    }
+
+    /// Frees the slot of a command whose response cannot be posted: the queue pair is closed, or
+    /// broken.
+    #[cold]
+    fn cannot_respond(&self, queue: &QueuePair<Self>, mut transfer: Operation<Transfer>) {
+        self.disconnect();
+        if let TransferState::Respond(request) = transfer.take() {
+            self.responded(queue, transfer, request);
         }
     }
 }
 
 /// Returns whether the status field of a completion is 0.
+#[inline(always)]
 fn is_success(completion: &[u8; COMPLETION_SIZE]) -> bool {
-    matches!(completion, [.., low, high] if low & !1 == 0 && *high == 0)
+    // Bit 0 is the phase tag.
+    u128::from_le_bytes(*completion) >> 113 == 0
 }
 
 /// Prints the name of a status code.
@@ -679,10 +745,14 @@ impl fmt::Display for Name {
 
 impl Pending {
     /// Transfers the data if there are credits; returns itself otherwise. Sleeps.
+    #[inline(always)]
     fn attempt(mut self, queue: &QueuePair<TargetQueue>) -> Result<(), Self> {
-        let sgl = self.transfer.allocate(self.remote.length);
-        let context = self.parsed.private_mut().context.take();
-        let (Ok(sgl), Some(context)) = (sgl, context) else {
+        let Ok(sgl) = self.transfer.allocate(self.remote.length) else {
+            self.parsed.fail(Code::INTERNAL_ERROR.get());
+            return Ok(());
+        };
+        let Some(context) = self.parsed.private_mut().context.take() else {
+            discard(sgl);
             self.parsed.fail(Code::INTERNAL_ERROR.get());
             return Ok(());
         };
@@ -694,7 +764,7 @@ impl Pending {
             (Ok(read), DataTransfer::FromHost) => read_data(queue, self.parsed, read),
             (Ok(write), _) => self.parsed.execute(Data::Write(write)),
             (Err(unprepared), _) => {
-                self.parsed.private_mut().context = Some(unprepared.context);
+                put(&mut self.parsed.private_mut().context, unprepared.context);
                 if unprepared.error == EAGAIN {
                     return Err(self);
                 }
@@ -706,6 +776,7 @@ impl Pending {
 }
 
 /// Posts the RDMA READ of a command's data.
+#[inline(always)]
 fn read_data(
     queue: &QueuePair<TargetQueue>,
     mut parsed: Parsed<Rdma>,
@@ -714,12 +785,19 @@ fn read_data(
     let Some(mut transfer) = parsed.private_mut().transfer.take() else {
         return;
     };
-    transfer.state = TransferState::Read(parsed, read);
+    transfer.set(TransferState::Read(parsed, read));
     if let Err(unposted) = queue.post_rdma_rw(transfer) {
-        if let TransferState::Read(mut parsed, read) = Transfer::end(unposted.operation) {
-            parsed.private_mut().finish(read);
-            parsed.fail(Code::DATA_TRANSFER_ERROR.get());
-        }
+        cannot_read(unposted.operation);
+    }
+}
+
+/// Ends a command whose RDMA READ cannot be posted.
+#[cold]
+fn cannot_read(mut transfer: Operation<Transfer>) {
+    if let TransferState::Read(mut parsed, read) = transfer.take() {
+        put(&mut parsed.private_mut().transfer, transfer);
+        parsed.private_mut().finish(read);
+        parsed.fail(Code::DATA_TRANSFER_ERROR.get());
     }
 }
 
@@ -747,51 +825,73 @@ impl Endpoint for TargetQueue {
     }
 }
 
+/// Returns the length of a received capsule; 0 if there is none.
+#[inline(always)]
+fn length(completion: &Completion<'_>) -> usize {
+    match completion.received() {
+        Some(received) if !received.is_write() => received.byte_len(),
+        _ => 0,
+    }
+}
+
 impl CapsuleReceiver for TargetQueue {
+    #[inline(always)]
     fn received(queue: &QueuePair<Self>, capsule: Operation<Capsule>, completion: &Completion<'_>) {
         let this = queue.context();
-        let received = match completion.result() {
-            Ok(()) => completion.received(),
-            Err(failure) => {
-                Self::give_back(queue, capsule);
-                return match failure.is_flush() {
-                    true => this.disconnect(),
-                    false => this.fail(fmt!("RECV: {}", failure.message())),
-                };
-            }
-        };
-        let length = received.map_or(0, |received| match received.is_write() {
-            true => 0,
-            false => received.byte_len(),
-        });
-        let Some(data) = length.checked_sub(COMMAND_SIZE) else {
-            Self::give_back(queue, capsule);
-            return this.fail(fmt!(
-                "a capsule of {length} bytes is shorter than a command"
-            ));
+        let Some(data) = length(completion).checked_sub(COMMAND_SIZE) else {
+            return this.refuse_capsule(queue, capsule, completion);
         };
         let arrived = Arrived {
             capsule,
             // A receive has less memory than 4 GiB.
             data: data as u32,
         };
+        let request = this.slots.lock().take();
+        match request {
+            Some(request) => this.begin(queue, arrived, request),
+            None => this.park(queue, arrived),
+        }
+    }
+}
+
+impl TargetQueue {
+    /// Gives a receive without a command back, and ends the connection.
+    #[cold]
+    fn refuse_capsule(
+        &self,
+        queue: &QueuePair<Self>,
+        capsule: Operation<Capsule>,
+        completion: &Completion<'_>,
+    ) {
+        Self::give_back(queue, capsule);
+        let length = length(completion);
+        match completion.result() {
+            Ok(()) => self.fail(fmt!(
+                "a capsule of {length} bytes is shorter than a command"
+            )),
+            Err(failure) if failure.is_flush() => self.disconnect(),
+            Err(failure) => self.fail(fmt!("RECV: {}", failure.message())),
+        }
+    }
+
+    /// Lets a capsule wait, unless a slot was freed meanwhile.
+    #[cold]
+    fn park(&self, queue: &QueuePair<Self>, arrived: Arrived) {
         let next = {
-            let mut slots = this.slots.lock();
+            let mut slots = self.slots.lock();
             match slots.parked.push_within_capacity(arrived) {
                 Ok(()) => Ok(slots.next()),
                 Err(PushError(arrived)) => Err(arrived),
             }
         };
-        let next = match next {
-            Ok(next) => next,
+        match next {
+            Ok(Some((arrived, request))) => self.begin_parked(queue, arrived, request),
+            Ok(None) => {}
             Err(arrived) => {
                 // Only with shared receives: otherwise there are not more receives than entries.
                 Self::give_back(queue, arrived.capsule);
-                return this.fail(fmt!("more commands than the queue has entries"));
+                self.fail(fmt!("more commands than the queue has entries"));
             }
-        };
-        if let Some((arrived, request)) = next {
-            this.begin(queue, arrived, request);
         }
     }
 }
@@ -806,34 +906,18 @@ impl Transfer {
         })
     }
 
-    fn message(&self) -> Message<'_> {
-        Message {
-            sge: self.completion.sge(),
-            invalidate: self.invalidate,
+    #[inline(always)]
+    fn set(&mut self, state: TransferState) {
+        if !matches!(self.state, TransferState::Idle) {
+            discard(self.take());
         }
+        // There is nothing to drop.
+        mem::forget(mem::replace(&mut self.state, state));
     }
 
-    /// Returns the name of the last work request.
-    fn name(&self) -> &'static str {
-        match self.state {
-            TransferState::Read(..) => "RDMA READ",
-            _ => "SEND",
-        }
-    }
-
-    /// Takes the state of work requests that are not posted any more, and puts their memory back to
-    /// the slot.
-    fn end(mut transfer: Operation<Self>) -> TransferState {
-        let mut state = mem::replace(&mut transfer.state, TransferState::Idle);
-        match &mut state {
-            TransferState::Read(parsed, _) => parsed.private_mut().transfer = Some(transfer),
-            TransferState::Respond(request, _) => {
-                transfer.invalidate = None;
-                request.private_mut().transfer = Some(transfer);
-            }
-            TransferState::Idle => {}
-        }
-        state
+    #[inline(always)]
+    fn take(&mut self) -> TransferState {
+        mem::replace(&mut self.state, TransferState::Idle)
     }
 }
 
@@ -844,36 +928,56 @@ impl RwOperation<TargetQueue> for Transfer {
     fn rdma_rw(&self) -> Option<&RdmaRw<Sgl, TargetQueue>> {
         match &self.state {
             TransferState::Read(_, read) => Some(read),
-            TransferState::Respond(_, write) => write.as_ref(),
+            TransferState::Respond(request) => match request.data() {
+                Data::Write(write) => Some(write),
+                _ => None,
+            },
             TransferState::Idle => None,
         }
     }
 }
 
 impl Complete<TargetQueue> for Transfer {
+    #[inline]
     fn complete(
-        transfer: Operation<Self>,
+        mut transfer: Operation<Self>,
         queue: &QueuePair<TargetQueue>,
         completion: &Completion<'_>,
     ) {
         let this = queue.context();
-        if let Err(failure) = completion.result() {
-            match failure.is_flush() {
-                true => this.disconnect(),
-                false => this.fail(fmt!("{}: {}", transfer.name(), failure.message())),
+        let result = completion.result();
+        match (transfer.take(), result) {
+            (TransferState::Respond(request), result) => {
+                if let Err(failure) = result {
+                    this.transfer_failed("SEND", failure);
+                }
+                this.responded(queue, transfer, request);
             }
-        }
-        match Transfer::end(transfer) {
-            TransferState::Read(mut parsed, read) => {
+            (TransferState::Read(mut parsed, read), result) => {
+                put(&mut parsed.private_mut().transfer, transfer);
                 let data = parsed.private_mut().finish(read);
-                match (completion.result(), data) {
+                match (result, data) {
                     (Ok(()), Some(data)) => parsed.execute(Data::List(data)),
-                    _ => this.release(queue, parsed.abandon()),
+                    (Ok(()), None) => discard(parsed),
+                    (Err(failure), _) => {
+                        this.transfer_failed("RDMA READ", failure);
+                        this.release(queue, parsed.abandon());
+                    }
                 }
             }
-            TransferState::Respond(request, write) => this.responded(queue, request, write),
-            TransferState::Idle => {}
+            (TransferState::Idle, _) => {}
         }
         this.credits_returned(queue);
+    }
+}
+
+impl TargetQueue {
+    /// Ends the connection, as a work request has failed.
+    #[cold]
+    fn transfer_failed(&self, name: &str, failure: WcError) {
+        match failure.is_flush() {
+            true => self.disconnect(),
+            false => self.fail(fmt!("{name}: {}", failure.message())),
+        }
     }
 }

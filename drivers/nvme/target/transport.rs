@@ -5,11 +5,8 @@
 use crate::{
     connection::Connections,
     listener::PortListener,
-    queue::{
-        Slot,
-        TargetQueue, //
-    },
-    rdma::Rdma,
+    queue::TargetQueue,
+    rdma::Rdma, //
 };
 use kernel::{
     prelude::*,
@@ -17,12 +14,14 @@ use kernel::{
 };
 use nvmet::{
     ControllerId,
-    Data,
     Port,
     Request,
     Transport, //
 };
-use rrdma::net::Address;
+use rrdma::{
+    net::Address,
+    rdma::qp::QueuePair, //
+};
 
 impl Transport for Rdma {
     type Context = Arc<Connections>;
@@ -33,17 +32,20 @@ impl Transport for Rdma {
     }
 
     #[inline]
-    fn respond(request: Request<Self>, data: Data<Self>) {
-        TargetQueue::respond(request, data);
+    fn respond(queue: &QueuePair<TargetQueue>, request: Request<Self>) {
+        TargetQueue::respond(queue, request);
     }
 
     fn delete_controller(connections: &Arc<Connections>, controller: ControllerId) {
         connections.disconnect(|connection| connection.is_of_controller(controller));
     }
 
-    fn discovery_address(listener: &PortListener, command: &Slot) -> Option<Address> {
+    fn discovery_address(
+        listener: &PortListener,
+        queue: &QueuePair<TargetQueue>,
+    ) -> Option<Address> {
         let is_any = listener.address().is_unspecified();
-        is_any.then(|| command.queue().addresses().local)
+        is_any.then(|| queue.context().addresses().local)
     }
 
     fn host_address(connections: &Arc<Connections>, controller: ControllerId) -> Option<Address> {

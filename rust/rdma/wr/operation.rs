@@ -116,7 +116,8 @@ impl<T> Operation<T> {
         }
     }
 
-    /// Posts the operation to `queue` with `post`, which gets its body and its completion entry.
+    /// Posts the operation to `queue` with `post`, which gets its body, its completion entry, and the
+    /// guard of the RCU read-side critical section.
     ///
     /// The error of `post` has an errno, and whether some work requests were posted. If so, the
     /// operation is partially posted, and this function succeeds. Otherwise it returns the
@@ -134,7 +135,7 @@ impl<T> Operation<T> {
         self,
         queue: &QueuePair<E>,
         credits: u32,
-        post: impl FnOnce(&T, *mut bindings::ib_cqe) -> Result<(), (Error, bool)>,
+        post: impl FnOnce(&T, *mut bindings::ib_cqe, &rcu::Guard) -> Result<(), (Error, bool)>,
     ) -> Result<(), Unposted<T>>
     where
         T: Complete<E>,
@@ -148,8 +149,8 @@ impl<T> Operation<T> {
         };
         // A drain waits for this guard. So it completes this operation, if that is partially
         // posted.
-        let _grace = rcu::read_lock();
-        match post(body, slot.as_ptr().cast()) {
+        let grace = rcu::read_lock();
+        match post(body, slot.as_ptr().cast(), &grace) {
             Ok(()) => Ok(()),
             Err((error, false)) => Err(Unposted {
                 error,

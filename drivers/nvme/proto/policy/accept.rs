@@ -83,7 +83,17 @@ impl AcceptedQueue {
     /// # Errors
     ///
     /// The status to answer the command with.
+    #[inline]
     pub fn check_connect(&self, command: &Command) -> Result<(), Code> {
+        if command.opcode() != Command::FABRICS {
+            return Ok(());
+        }
+        self.check_fabrics(*command)
+    }
+
+    // By value, so that the compiler need not copy the entries of other commands to the stack.
+    #[cold]
+    fn check_fabrics(&self, command: Command) -> Result<(), Code> {
         match command.connect_params() {
             Some(connect) if connect.queue_id != self.queue_id => {
                 Err(Code::CONNECT_INVALID_PARAMETER)

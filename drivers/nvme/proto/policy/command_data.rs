@@ -84,6 +84,7 @@ impl CommandData {
         }
     }
 
+    #[inline]
     fn in_capsule(command: &Command, offset: u64, length: u32, room: u32) -> Result<Self, Code> {
         if command.direction() != Direction::ToTarget {
             return Err(Code::INVALID_FIELD);
