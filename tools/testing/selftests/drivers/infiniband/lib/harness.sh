@@ -28,9 +28,10 @@ FAULTS+='|refcount_t: |list_(add|del) corruption|(soft|hard) lockup|rcu.*detecte
 FAULTS+='|sleeping function called|scheduling while atomic|rust_kernel: .*panicked'
 FAULTS+='|Bad page state|kmemleak: [0-9]+ new'
 
-# Known fault of soft-RoCE: after packets out of order it completes an RDMA read without a status, and
-# warns about that once.
-KNOWN_FAULTS='WARNING: .*at rxe_completer[+]'
+# Known faults of soft-RoCE. After packets out of order it completes an RDMA read without a status, and
+# warns about that once. When a packet is queued, another processor may take it, and put the last reference
+# to the queue pair, before the first one schedules the task; it then warns about the reference.
+KNOWN_FAULTS='WARNING: .*at rxe_(completer|sched_task)[+]'
 
 # Factor for all time limits; more than 1 on a debug kernel.
 SLOWDOWN=${RNVMF_SLOWDOWN:-1}
