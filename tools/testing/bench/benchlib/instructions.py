@@ -62,6 +62,10 @@ MORE, FEWER = 3, 1
 STEPS = ("connect", "reset", "disconnect")
 # Costs of a step: in instructions, except the time of its command, which is in nanoseconds.
 COSTS = ("kernel", "program", "time")
+
+# What stands for the rounds of a step. The VM's clock counts waits for the host, too, which only
+# lengthen a step.
+TYPICAL = {"kernel": statistics.median, "program": statistics.median, "time": min}
 # Counters of `rnvmf stats` that count per I/O.
 COUNTERS = ("doorbells", "work_requests", "completions", "polls", "registrations",
             "local_invalidations")
@@ -208,11 +212,9 @@ class Output:
         """Return the cost of a step, such as connect, for the whole machine."""
         costs = {driver: self._less_measuring(name, label)
                  for driver, label in self._comparison.of_steps().items()}
-        # The VM's clock counts waits for the host, too, which only lengthen a step.
-        typical = {"time": min}
         return {"step": name, **{cost: self.compare({driver: [found[cost] for found in all_found]
                                                      for driver, all_found in costs.items()},
-                                                    typical.get(cost, statistics.median))
+                                                    TYPICAL[cost])
                                  for cost in COSTS}}
 
     def functions(self, runs, number):
@@ -221,10 +223,10 @@ class Output:
                 for driver, modules in self._comparison.modules.items()}
 
     def _less_measuring(self, name, driver):
-        """Return the cost of a step in each round, without the median cost of measuring."""
+        """Return the cost of a step in each round, without the typical cost of measuring."""
         turns = range(self._plan.rounds)
         nothing = [self._spent("nothing", driver, turn) for turn in turns]
-        measuring = {cost: statistics.median(found[cost] for found in nothing) for cost in COSTS}
+        measuring = {cost: TYPICAL[cost](found[cost] for found in nothing) for cost in COSTS}
         return [{cost: found[cost] - measuring[cost] for cost in COSTS}
                 for found in (self._spent(name, driver, turn) for turn in turns)]
 
