@@ -75,16 +75,16 @@ impl StockDriver {
     fn log_first(&self) {
         let (ours, stock) = (self.own_name(), self.name());
         self.log(fmt!(
-            "{stock} was loaded first and serves connects; unload it (rmmod {stock}) to have \
-             {ours} serve them\n"
+            "{stock} was loaded first and serves connects; disconnect its controllers and unload it \
+             (rmmod {stock}) to have {ours} serve them\n"
         ));
     }
 
     fn log_second(&self) {
         let (ours, stock) = (self.own_name(), self.name());
         self.log(fmt!(
-            "{stock} was loaded, too, but {ours} was first and serves connects; unload {stock} \
-             (rmmod {stock})\n"
+            "{stock} was loaded, too, but {ours} was first and serves connects; disconnect the \
+             controllers of {stock} and unload it (rmmod {stock})\n"
         ));
     }
 

@@ -189,9 +189,12 @@ __nvme_core_helper bool
 nvme_core_helper_module_exists(struct module *self, const char *name)
 {
 	struct kobject *kobj = kset_find_obj(self->mkobj.kobj.kset, name);
+	/* A driver that is built in has an entry, too, but no module. */
+	bool exists = kobj && kobj != &self->mkobj.kobj &&
+		      container_of(kobj, struct module_kobject, kobj)->mod;
 
 	kobject_put(kobj);
-	return kobj && kobj != &self->mkobj.kobj;
+	return exists;
 }
 
 __nvme_core_helper void nvme_core_helper_flush_delete_wq(void)
