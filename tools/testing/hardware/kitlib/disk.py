@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
 """The disk to test: finds it, and refuses one that is in use."""
 
+import contextlib
 import dataclasses
 import errno
 import json
 import os
 import pathlib
 import re
+import stat
 import subprocess
 
 from . import machine
@@ -15,6 +17,8 @@ BLOCK = pathlib.Path("/sys/block")
 REMEDY = "to lose them, add --erase"
 # Names of disks: that of the controller, or of the subsystem, and a number.
 DISK = re.compile(r"((?:nvme|rnvmf)\d+)n\d+")
+# Names of paths of native multipath.
+PATH = re.compile(r"nvme\d+c\d+n\d+")
 
 
 class RefusedError(Exception):
@@ -26,10 +30,11 @@ class Disk:
     """A disk of an NVMe/RDMA host."""
 
     name: str
-    # Identity of the namespace, which no other disk has.
+    # Identity of the namespace. Another disk of the same namespace has it, too.
     identity: str
     # Controllers with a path to it.
     controllers: tuple
+    bytes: int
 
     @property
     def path(self):
@@ -41,16 +46,12 @@ class Disk:
         """The directory of the disk in sysfs."""
         return BLOCK / self.name
 
-    def bytes(self):
-        """Return the size."""
-        return int(machine.read(self.sysfs / "size")) * 512
-
     def describe(self):
         """Return the description for the report."""
         limits = machine.attributes(self.sysfs / "queue", (
             "logical_block_size", "physical_block_size", "max_hw_sectors_kb", "max_segments",
             "write_cache", "zoned", "nr_requests", "scheduler"))
-        return {"name": self.name, "identity": self.identity, "bytes": self.bytes(),
+        return {"name": self.name, "identity": self.identity, "bytes": self.bytes,
                 "controllers": list(self.controllers), "limits": limits}
 
 
@@ -79,10 +80,24 @@ def find(name):
     controllers = _controllers(sysfs)
     if not controllers:
         raise RefusedError(f"{name} is no disk of an NVMe/RDMA host")
-    identity = machine.read(sysfs / "wwid") or machine.read(sysfs / "device/wwid")
+    identity, size = _identity(sysfs), machine.read(sysfs / "size")
     if not identity:
         raise RefusedError(f"{name} has no identity (wwid)")
-    return Disk(name, "".join(identity.split()), controllers)
+    if not size or int(size) < 2048:
+        raise RefusedError(f"{name} is smaller than 1 MiB")
+    return Disk(name, identity, controllers, int(size) * 512)
+
+
+def _identity(sysfs):
+    """Return the identity of a disk without white space; None if it has none."""
+    found = machine.read(sysfs / "wwid") or machine.read(sysfs / "device/wwid")
+    return "".join(found.split()) if found else None
+
+
+def check_identity(disk):
+    """Raise ValueError if the disk is gone, or its name is that of another one."""
+    if _identity(disk.sysfs) != disk.identity:
+        raise ValueError(f"{disk.path} is gone")
 
 
 def _nodes(disk):
@@ -94,12 +109,12 @@ def _users(disk):
     """Yield what uses the disk."""
     nodes = _nodes(disk)
     numbers = {machine.read(node / "dev"): node.name for node in nodes}
-    for line in machine.read(pathlib.Path("/proc/self/mountinfo")).splitlines():
+    for line in (machine.read(pathlib.Path("/proc/self/mountinfo")) or "").splitlines():
         fields = line.split()
         if fields[2] in numbers or any(word == f"/dev/{name}" for name in numbers.values()
                                        for word in fields):
             yield f"{fields[4]} is mounted from it"
-    for line in machine.read(pathlib.Path("/proc/swaps")).splitlines()[1:]:
+    for line in (machine.read(pathlib.Path("/proc/swaps")) or "").splitlines()[1:]:
         if pathlib.Path(line.split()[0]).name in numbers.values():
             yield "it has swap space in use"
     for node in nodes:
@@ -123,19 +138,59 @@ def _begins_with_zeros(disk):
     return not any(done.stdout)
 
 
-def refuse_in_use(disk, erase):
-    """Refuse a disk that is in use, or has contents that `erase` does not give up."""
+def refuse_other_names(disk):
+    """Refuse a disk whose namespace is another disk, too: what uses that one is not looked for."""
+    for other in machine.children(BLOCK):
+        # Paths of native multipath, such as nvme0c1n1, are no disks for users.
+        if other.name != disk.name and not PATH.fullmatch(other.name) \
+                and _identity(other) == disk.identity:
+            raise RefusedError(f"{disk.path} is {other.name}, too: disconnect one of them")
+
+
+def refuse_neighbours_in_use(disk):
+    """Refuse a disk whose controllers have another disk that is in use."""
+    for other in machine.children(BLOCK):
+        if other.name != disk.name and set(_controllers(other)) & set(disk.controllers):
+            found = find(other.name)
+            os.close(_open(found, f"{found.path}, which has the same controller,"))
+
+
+def _open(disk, subject):
+    """Open a disk exclusively. Refuse one that is in use, which `subject` names."""
     for use in _users(disk):
-        raise RefusedError(f"{disk.path} is in use: {use}")
+        raise RefusedError(f"{subject} is in use: {use}")
     try:
         # Only one can have it open like this: a file system, swap, LVM, RAID or the like.
-        os.close(os.open(disk.path, os.O_RDONLY | os.O_EXCL))
+        opened = os.open(disk.path, os.O_RDONLY | os.O_EXCL)
     except OSError as error:
         if error.errno == errno.EBUSY:
-            raise RefusedError(f"{disk.path} is in use: it is open exclusively") from error
+            raise RefusedError(f"{subject} is in use: it is open exclusively") from error
         raise RefusedError(f"cannot open {disk.path}: {error.strerror}") from error
-    if erase:
-        return
+    status = os.fstat(opened)
+    number = f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}"
+    if not stat.S_ISBLK(status.st_mode) or number != machine.read(disk.sysfs / "dev"):
+        os.close(opened)
+        raise RefusedError(f"{disk.path} is not the block device {disk.name}")
+    return opened
+
+
+@contextlib.contextmanager
+def held(disk, erase):
+    """Keep a disk open exclusively.
+
+    Refuses a disk that is in use, or has contents that `erase` does not give up. Nobody can mount
+    it meanwhile, and its name does not become that of another disk.
+    """
+    opened = _open(disk, disk.path)
+    try:
+        if not erase:
+            _refuse_contents(disk)
+        yield
+    finally:
+        os.close(opened)
+
+
+def _refuse_contents(disk):
     found = _signatures(disk)
     if found:
         raise RefusedError(f"{disk.path} has contents: {', '.join(found)}; {REMEDY}")

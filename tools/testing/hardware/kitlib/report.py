@@ -5,9 +5,11 @@ import datetime
 import json
 import pathlib
 
+from . import disk
+
 
 class Report:
-    """Results of the tests, written when they are finished."""
+    """Results of the tests, written after each of them."""
 
     def __init__(self, prefix, description):
         now = datetime.datetime.now(datetime.timezone.utc)
@@ -15,6 +17,10 @@ class Report:
         self._lines = []
         self._data = {"format": 1, "time": now.isoformat(timespec="seconds"),
                       "machine": description, "disk": None, "tests": []}
+        try:
+            self._write()
+        except OSError as error:
+            raise disk.RefusedError(f"cannot write the report: {error}") from error
 
     def _say(self, line):
         print(line, flush=True)
@@ -50,14 +56,31 @@ class Report:
         """Add and show a test: `result` is ok, FAILED or skipped."""
         self._data["tests"].append({"name": name, "result": result, "detail": detail, **values})
         self._say(f"{result:7} {name}{': ' if detail else ''}{detail}")
+        self._data.pop("running", None)
+        self._write()
+
+    def begin(self, name):
+        """Record a test that runs, in case that it never ends."""
+        self._data["running"] = name
+        self._write()
+
+    def has_failures(self):
+        """Return whether a test failed."""
+        return any(test["result"] == "FAILED" for test in self._data["tests"])
+
+    def _write(self):
+        text, data = self._files()
+        text.write_text("\n".join(self._lines) + "\n", encoding="utf-8")
+        data.write_text(json.dumps(self._data, indent=1) + "\n", encoding="utf-8")
+
+    def _files(self):
+        return [pathlib.Path(f"{self._prefix}.{suffix}") for suffix in ("txt", "json")]
 
     def finish(self):
-        """Write the files; return the exit status."""
+        """Show the sum, and return the exit status."""
         results = [test["result"] for test in self._data["tests"]]
         kinds = ("ok", "FAILED", "skipped")
         self._say(", ".join(f"{results.count(kind)} {kind}" for kind in kinds))
-        text, data = (pathlib.Path(f"{self._prefix}.{suffix}") for suffix in ("txt", "json"))
-        text.write_text("\n".join(self._lines) + "\n", encoding="utf-8")
-        data.write_text(json.dumps(self._data, indent=1) + "\n", encoding="utf-8")
-        print(f"report: {text} {data}")
-        return 1 if "FAILED" in results else 0
+        self._write()
+        print("report:", *self._files())
+        return 1 if self.has_failures() else 0

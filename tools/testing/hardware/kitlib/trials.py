@@ -11,6 +11,7 @@ import subprocess
 import time
 
 from . import machine
+from .disk import check_identity
 
 # Kernel messages that report a fault.
 FAULTS = re.compile(r"WARNING: |BUG: |kernel BUG|Oops|general protection fault|KASAN: |UBSAN: |"
@@ -20,7 +21,9 @@ FAULTS = re.compile(r"WARNING: |BUG: |kernel BUG|Oops|general protection fault|K
 LIVE = 120
 READS = {"4k": ("4k", 1), "4k at once": ("4k", 32), "1m at once": ("1m", 8)}
 WRITES = {"4k": "4k-4k", "4k to 512k": "4k-512k", "1m": "1m-1m"}
-FIO = ["fio", "--name=kit", "--direct=1", "--ioengine=libaio", "--output-format=json"]
+# fio would make a regular file of a disk that is gone.
+FIO = ["fio", "--name=kit", "--direct=1", "--ioengine=libaio", "--output-format=json",
+       "--allow_file_create=0"]
 VERIFY = ["--verify=crc32c", "--verify_fatal=1", "--verify_state_save=0"]
 
 
@@ -32,28 +35,29 @@ class _Log:
         pathlib.Path("/dev/kmsg").write_text(self._mark + "\n", encoding="utf-8")
 
     def lines(self):
-        """Return the lines."""
-        return (machine.output(["dmesg"]) or "").rpartition(self._mark)[2].splitlines()[1:]
-
-    def faults(self):
-        """Return the lines that report a fault."""
-        return [line for line in self.lines() if FAULTS.search(line)]
+        """Return the lines, or raise ValueError."""
+        _, found, after = (machine.output(["dmesg"]) or "").rpartition(self._mark)
+        if not found:
+            raise ValueError("the kernel log cannot be read, or does not reach back to the start")
+        return after.splitlines()[1:]
 
 
 def _trial(results, name, function):
     """Run a test, which returns details and values; add the result."""
-    log = _Log(name)
+    results.begin(name)
+    lines = []
     try:
-        detail, values = function()
-        result = "ok"
-    except (OSError, ValueError, subprocess.SubprocessError) as error:
-        detail, values, result = str(error), {}, "FAILED"
-    faults = log.faults()
-    if faults:
-        result, detail = "FAILED", f"the kernel reported: {faults[0]}"
-    if result != "ok":
-        values = {**values, "log": log.lines()[-200:]}
-    results.add(name, result, detail, **values)
+        log = _Log(name)
+        try:
+            detail, values = function()
+        finally:
+            lines = log.lines()
+        faults = [line for line in lines if FAULTS.search(line)]
+        if faults:
+            raise ValueError(f"the kernel reported: {faults[0]}")
+        results.add(name, "ok", detail, **values)
+    except (OSError, LookupError, TypeError, ValueError, subprocess.SubprocessError) as error:
+        results.add(name, "FAILED", str(error), log=lines[-200:])
 
 
 def _outcome(command, status, text, errors):
@@ -68,6 +72,7 @@ def _outcome(command, status, text, errors):
 
 
 def _fio(disk, *options):
+    check_identity(disk)
     command = [*FIO, f"--filename={disk.path}", *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return _outcome(command, done.returncode, done.stdout, done.stderr)
@@ -155,12 +160,16 @@ def _resets(disk, number, mib):
 
 
 def _loss(disk, commands, seconds, mib):
+    def shell(command):
+        # In a session of its own, Ctrl-C does not reach it.
+        subprocess.run(command, shell=True, check=True, capture_output=True, start_new_session=True)
+
     def fault():
         try:
-            subprocess.run(commands[0], shell=True, check=True, capture_output=True)
+            shell(commands[0])
             time.sleep(seconds)
         finally:
-            subprocess.run(commands[1], shell=True, check=True, capture_output=True)
+            shell(commands[1])
         return _wait_live(disk)
 
     took = _under_verified_io(disk, mib, fault)
@@ -168,16 +177,21 @@ def _loss(disk, commands, seconds, mib):
 
 
 def writing(disk, results, arguments):
-    """Run the tests that write."""
+    """Run the tests that write, until one fails."""
     if not shutil.which("fio"):
         results.add("write", "skipped", "fio is not installed")
         return
-    mib = min(arguments.size, disk.bytes() >> 20)
-    for name, sizes in WRITES.items():
-        _trial(results, f"write and verify {name}", lambda s=sizes: _verified(disk, s, mib))
+    mib = min(arguments.size, disk.bytes >> 20)
+    planned = {f"write and verify {name}": lambda s=sizes: _verified(disk, s, mib)
+               for name, sizes in WRITES.items()}
     if arguments.reset:
-        _trial(results, f"{arguments.reset} resets under verified I/O",
-               lambda: _resets(disk, arguments.reset, mib))
+        planned[f"{arguments.reset} resets under verified I/O"] = \
+            lambda: _resets(disk, arguments.reset, mib)
     if arguments.loss:
-        _trial(results, f"loss of {arguments.down} s under verified I/O",
-               lambda: _loss(disk, arguments.loss, arguments.down, mib))
+        planned[f"loss of {arguments.down} s under verified I/O"] = \
+            lambda: _loss(disk, arguments.loss, arguments.down, mib)
+    for name, function in planned.items():
+        if results.has_failures():
+            results.add(name, "skipped", "a test before it failed")
+        else:
+            _trial(results, name, function)

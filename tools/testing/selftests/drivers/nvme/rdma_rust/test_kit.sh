@@ -71,6 +71,8 @@ refuses_what_is_unsafe() {
 	refuses 'there is no disk' --read nvme99n1
 	refuses 'is no disk of an NVMe/RDMA host' --read rnvmf_disk
 	refuses 'needs --write' --read "$DISK_NAME" --erase
+	refuses 'must be 1 or more' --read "$DISK_NAME" --size 0
+	refuses 'cannot write the report' --report "$SCRATCH/none/report"
 	refuses "--confirm $IDENTITY" --write "$DISK_NAME"
 	refuses "--confirm $IDENTITY" --write "$DISK_NAME" --confirm another
 	# Data without a signature.
@@ -105,6 +107,20 @@ writes_with_faults() {
 	! state_is "$CTRL" connecting || fail "$CTRL is not live"
 }
 
+# A mount is refused while the kit runs, and a second kit.
+keeps_the_disk() {
+	local fifo=$SCRATCH/fifo
+	start_kit
+	mkfifo "$fifo"
+	"$KIT" --report "$SCRATCH/first" --seconds 1 --size 8 --write "$DISK_NAME" --confirm "$IDENTITY" \
+		--erase --down 1 --loss "cat $fifo" true >"$SCRATCH/first.log" 2>&1 &
+	defer end_process $!
+	wait_until $((300 * SLOWDOWN)) grep -qs '"running": "loss' "$SCRATCH/first.json"
+	refuses 'in use: it is open exclusively' --write "$DISK_NAME" --confirm "$IDENTITY" --erase
+	echo >"$fifo"
+	wait $! || fail "the first kit failed: $(<"$SCRATCH/first.log")"
+}
+
 # Another host overwrites what the kit has written.
 tells_of_wrong_data() {
 	start_kit
@@ -113,6 +129,7 @@ tells_of_wrong_data() {
 	kit --write "$DISK_NAME" --confirm "$IDENTITY"
 	same "exit status" 1 "$STATUS"
 	has "$OUTPUT" 'FAILED +write and verify 4k: fio ended'
+	has "$OUTPUT" 'skipped +write and verify 1m: a test before it failed'
 }
 
 main setup \
@@ -121,4 +138,5 @@ main setup \
 	refuses_what_is_unsafe \
 	refuses_what_has_a_holder \
 	writes_with_faults \
+	keeps_the_disk \
 	tells_of_wrong_data
