@@ -48,7 +48,8 @@ use nvme_proto::{
         sgl::Invalidate,
         sqe::{
             Command,
-            Direction, //
+            Direction,
+            IoOp, //
         },
         status::Code, //
     },
@@ -208,19 +209,28 @@ struct Pending {
 enum DataTransfer {
     /// By RDMA READ, before the command is executed.
     FromHost,
-    /// By RDMA WRITE, after nvmet has filled all of it.
+    /// By RDMA WRITE, after nvmet has filled all of it: a read of a namespace.
     Filled,
     /// By RDMA WRITE, after nvmet may have filled only a part.
     MaybePartial,
 }
 
 impl DataTransfer {
-    /// Returns how `length` bytes of a command are transferred.
+    /// Returns how the data of a read or write of a namespace is transferred.
     #[inline(always)]
-    fn of(direction: Direction, parsed: &Parsed<Rdma>, length: u32) -> Self {
+    fn of_blocks(direction: Direction, parsed: &Parsed<Rdma>, length: u32) -> Self {
+        match Self::of(direction) {
+            Self::MaybePartial if parsed.data_length() == length as usize => Self::Filled,
+            transfer => transfer,
+        }
+    }
+
+    /// Returns how the data of any command is transferred. nvmet does not fill a log page, for
+    /// example, that is shorter than the host asks for.
+    #[inline(always)]
+    fn of(direction: Direction) -> Self {
         match direction {
             Direction::ToTarget => Self::FromHost,
-            Direction::FromTarget if parsed.data_length() == length as usize => Self::Filled,
             Direction::FromTarget => Self::MaybePartial,
         }
     }
@@ -561,7 +571,10 @@ impl TargetQueue {
                     rkey: key,
                 };
                 let pending = Pending {
-                    transfer: DataTransfer::of(direction, &parsed, length),
+                    transfer: match command.io_op(self.accepted.queue_id) {
+                        IoOp::Read => DataTransfer::of_blocks(direction, &parsed, length),
+                        _ => DataTransfer::of(direction),
+                    },
                     parsed,
                     remote,
                 };

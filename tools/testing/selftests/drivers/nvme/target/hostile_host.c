@@ -33,7 +33,7 @@ static void usage(void)
 {
 	fprintf(stderr, "usage: hostile_host ADDRESS PORT NQN STEP[,FIELD=VALUE...]...\n"
 		"       hostile_host ADDRESS PORT NQN random SEED COUNT\n"
-		"steps: admin,kato= io,qid= cm use,queue= wait,count= quiet,ms= fill changed bye "
+		"steps: admin,kato= io,qid= cm use,queue= wait,count= quiet,ms= fill changed rest bye "
 		"break vanish stop\n"
 		"fields of cm: qid recfmt hrqsize hsqsize cntlid length responder no-rtu dest\n");
 	command_usage(stderr);
@@ -280,6 +280,16 @@ static void print_changed(void)
 	printf("changed %u\n", changed);
 }
 
+/* Prints how many bytes behind OFFSET have data: they are neither those of `fill` nor zero. */
+static void print_rest(unsigned int offset)
+{
+	unsigned int rest = 0, n;
+
+	for (n = offset; n < DATA_SIZE; n++)
+		rest += queue_data()[n] != PATTERN && queue_data()[n] != 0;
+	printf("rest %u\n", rest);
+}
+
 static void step_stop(void)
 {
 	printf("stop\n");
@@ -318,6 +328,9 @@ static void step(char *text)
 		return (void)memset(queue_data(), PATTERN, DATA_SIZE);
 	if (!strcmp(name, "changed"))
 		return print_changed();
+	if (!strcmp(name, "rest"))
+		/* Behind the entries of the error log. */
+		return print_rest(128 * 64);
 	if (!strcmp(name, "break"))
 		return queue_break(queue);
 	if (strcmp(name, "bye"))

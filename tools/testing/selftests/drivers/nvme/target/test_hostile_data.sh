@@ -112,6 +112,16 @@ changed 0'
 	done
 }
 
+# The host asks for more than the log has. The rest is zero, and not what was in the target's memory. A
+# kernel that clears all pages (init_on_alloc=1, the default of Debian) hides the difference; the debug
+# kernel does not.
+log_longer_than_its_contents() {
+	[ "$TARGET_DRIVER" != nvmet-rdma ] || skip "nvmet-rdma writes uninitialised pages to the host"
+	head -c 128M /dev/urandom >"$SCRATCH/random" && rm "$SCRATCH/random"
+	answers 'get-log 0x000
+rest 0' admin fill get-log,cdw10=0xffff0001,cdw11=3,len=0x100000 rest
+}
+
 # The same with a wrong key: there is no transfer that could fail.
 wrong_key_without_need() {
 	each_answers '0x000|0x00f' 'admin io' flush,len=4096 flush,len=0xffffff zeroes,len=4096 \
@@ -195,6 +205,7 @@ main_with_known hostile_setup \
 	unknown_descriptor_subtypes \
 	keyed_data_of_no_bytes \
 	keyed_data_without_need \
+	log_longer_than_its_contents \
 	wrong_key_without_need \
 	key_without_data \
 	key_of_zero \
