@@ -34,9 +34,10 @@ use kernel::prelude::*;
 ///
 /// # Safety
 ///
-/// [`Scatter::fill`] lists only memory that is valid while the implementor exists. In the directions
-/// that [`Scatter::allows`] returns `true` for, a device may access it: nobody else accesses memory
-/// that the device writes, or writes memory that the device reads.
+/// [`Scatter::fill`] lists only memory that is valid while the implementor exists, even if it is
+/// moved after the call. In the directions that [`Scatter::allows`] returns `true` for, a device may
+/// access it: nobody else accesses memory that the device writes, or writes memory that the device
+/// reads.
 pub unsafe trait Scatter {
     /// Lists the memory; leaves the table empty if there is no data. Any context.
     ///

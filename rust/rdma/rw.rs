@@ -220,8 +220,13 @@ where
     ///
     /// # Errors
     ///
-    /// `ENOMEM`.
+    /// - `EINVAL`: the queue pair was created without capacity for RDMA reads and writes. The core
+    ///   would divide by its number of entries, which may be 0.
+    /// - `ENOMEM`.
     pub fn new(queue: &Arc<QueuePair<E>>) -> Result<Self> {
+        if queue.rw_credits.is_empty() {
+            return Err(EINVAL);
+        }
         // INVARIANT: There is no data.
         let state = State {
             raw: Opaque::zeroed(),

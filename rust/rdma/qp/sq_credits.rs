@@ -33,6 +33,11 @@ impl SqCredits {
         }
     }
 
+    /// Returns whether there are no credits at all, also when none is taken.
+    pub(in crate::rdma) fn is_empty(&self) -> bool {
+        self.all == 0
+    }
+
     /// Takes credits. Any context.
     ///
     /// # Errors
