@@ -55,7 +55,9 @@ target_is() {
 	target_goes
 	# shellcheck disable=SC2034 # read by target_load
 	TARGET_DRIVER=${MODULES[$1]} TARGET_PARAMETERS=("${@:2}")
-	target_load && port_is_back && symbols || fail "cannot load $1"
+	if ! { target_load && port_is_back && symbols; }; then
+		fail "cannot load $1"
+	fi
 }
 
 # Measure each load with one target after the other.
@@ -125,11 +127,13 @@ memory_of() {
 }
 
 memory() {
-	local round target receives
+	local round target receives parameters
 	for ((round = 0; round < rounds; round++)); do
 		for receives in own shared; do
+			parameters=()
+			[ $receives = own ] || parameters=(use_srq=1)
 			for target in "${TARGETS[@]}"; do
-				target_is "$target" $([ $receives = own ] || echo use_srq=1)
+				target_is "$target" "${parameters[@]}"
 				memory_of -i 1 -W 1 -P 1
 				echo "$target 3 $USED" >>$OUT/memory.$receives
 				memory_of -i 1
