@@ -22,7 +22,6 @@ use crate::{
         Addresses,
         EndConnection,
         QueueParams,
-        SharedReceives,
         TargetQueue, //
     },
     rdma::{
@@ -30,6 +29,7 @@ use crate::{
         MAX_PAGES,
         MAX_TRANSFER, //
     },
+    shared_receives::SharedReceives,
 };
 use core::{
     mem,

@@ -26,6 +26,7 @@ mod devices;
 mod listener;
 mod queue;
 mod rdma;
+mod shared_receives;
 mod transport;
 
 module! {

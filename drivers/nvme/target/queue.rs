@@ -17,6 +17,16 @@
 //! Completions of a queue run in one work of the core, one after the other. Parked capsules are also
 //! started by the thread that accepts the connection, and responses come in any context.
 
+mod data_transfer;
+mod slots;
+
+use data_transfer::DataTransfer;
+use slots::{
+    Arrived,
+    Phase,
+    Slots, //
+};
+
 use crate::{
     capsule::{
         Capsule,
@@ -46,11 +56,7 @@ use kernel::{
 use nvme_proto::{
     format::{
         sgl::Invalidate,
-        sqe::{
-            Command,
-            Direction,
-            IoOp, //
-        },
+        sqe::Command,
         status::Code, //
     },
     policy::{
@@ -93,7 +99,6 @@ use rrdma::{
             DmaBuffer, //
         },
         mr::RemoteKey,
-        pd::ProtectionDomain,
         qp::{
             Fault,
             QpContext,
@@ -106,7 +111,6 @@ use rrdma::{
             RwContext,
             RwOperation, //
         },
-        srq::SharedReceiveQueue,
         wr::{
             Complete,
             Operation, //
@@ -190,134 +194,11 @@ fn put<T>(place: &mut Option<T>, value: T) {
 #[inline(never)]
 fn discard<T>(_value: T) {}
 
-/// A capsule that arrived.
-struct Arrived {
-    capsule: Operation<Capsule>,
-    /// Bytes of data that the host sent behind the command.
-    data: u32,
-}
-
 /// A command whose data is in the host's memory.
 struct Pending {
     parsed: Parsed<Rdma>,
     remote: RemoteKey,
     transfer: DataTransfer,
-}
-
-/// How the data of a command is transferred.
-#[derive(Clone, Copy)]
-enum DataTransfer {
-    /// By RDMA READ, before the command is executed.
-    FromHost,
-    /// By RDMA WRITE, after nvmet has filled all of it: a read of a namespace.
-    Filled,
-    /// By RDMA WRITE, after nvmet may have filled only a part.
-    MaybePartial,
-}
-
-impl DataTransfer {
-    /// Returns how the data of a read or write of a namespace is transferred.
-    #[inline(always)]
-    fn of_blocks(direction: Direction, parsed: &Parsed<Rdma>, length: u32) -> Self {
-        match Self::of(direction) {
-            Self::MaybePartial if parsed.data_length() == length as usize => Self::Filled,
-            transfer => transfer,
-        }
-    }
-
-    /// Returns how the data of any command is transferred. nvmet does not fill a log page, for
-    /// example, that is shorter than the host asks for.
-    #[inline(always)]
-    fn of(direction: Direction) -> Self {
-        match direction {
-            Direction::ToTarget => Self::FromHost,
-            Direction::FromTarget => Self::MaybePartial,
-        }
-    }
-
-    /// Allocates the memory of the target. Whatever is written to the host is not left over from
-    /// others.
-    fn allocate(self, length: u32) -> Result<Sgl> {
-        match self {
-            Self::FromHost | Self::Filled => Sgl::new(length),
-            Self::MaybePartial => Sgl::zeroed(length),
-        }
-    }
-}
-
-/// Slots and capsules of a queue.
-struct Slots {
-    phase: Phase,
-    free: KVec<Request<Rdma>>,
-    /// Capsules that wait for the connection to be established, or for a slot.
-    parked: KVec<Arrived>,
-}
-
-/// Whether commands may be started.
-#[derive(PartialEq, Eq)]
-enum Phase {
-    /// Not yet, or not any more.
-    Waiting,
-    Live,
-    /// Never again: slots are freed.
-    Ended,
-}
-
-impl Slots {
-    /// Returns a slot for a capsule that arrives.
-    #[inline(always)]
-    fn take(&mut self) -> Option<Request<Rdma>> {
-        match self.phase == Phase::Live && self.parked.is_empty() {
-            true => self.free.pop(),
-            false => None,
-        }
-    }
-
-    /// Returns a parked capsule to start, and its slot.
-    #[cold]
-    fn next(&mut self) -> Option<(Arrived, Request<Rdma>)> {
-        if self.phase != Phase::Live || self.parked.is_empty() {
-            return None;
-        }
-        let request = self.free.pop()?;
-        Some((self.parked.remove(0).ok()?, request))
-    }
-}
-
-/// Receives that the queues on a device share: a queue for each completion vector; none if they are
-/// not shared.
-pub(crate) struct SharedReceives(KVec<Arc<SharedReceiveQueue<TargetQueue>>>);
-
-impl SharedReceives {
-    /// No shared receives.
-    pub(crate) const NONE: Self = Self(KVec::new());
-
-    /// Creates the queues with `receives` receives each, and posts these. May sleep.
-    ///
-    /// # Errors
-    ///
-    /// `ENOMEM`, or the error of the device.
-    pub(crate) fn new(pd: &Arc<ProtectionDomain>, receives: u32, in_capsule: u32) -> Result<Self> {
-        let limits = pd.device().attributes();
-        let vectors = limits.completion_vectors.min(limits.max_srq);
-        let receives = receives.min(limits.max_srq_wr);
-        let mut queues = KVec::new();
-        for _ in 0..vectors {
-            let queue = SharedReceiveQueue::with_sges(pd.clone(), receives, 2, |_event| {})?;
-            for _ in 0..receives {
-                let capsule = Capsule::new(pd.device(), in_capsule)?;
-                queue.post(capsule).map_err(|unposted| unposted.error)?;
-            }
-            queues.push(queue, GFP_KERNEL)?;
-        }
-        Ok(Self(queues))
-    }
-
-    /// Returns the queue for a completion vector.
-    pub(crate) fn of_vector(&self, vector: u32) -> Option<&Arc<SharedReceiveQueue<TargetQueue>>> {
-        let place = (vector as usize).checked_rem(self.0.len())?;
-        self.0.get(place)
-    }
 }
 
 /// A queue of a host: the context of its queue pair.
@@ -331,7 +212,7 @@ pub(crate) struct TargetQueue {
     addresses: Addresses,
     limits: DataLimits,
     #[pin]
-    slots: IrqLock<Slots>,
+    slots: IrqLock<Slots<Request<Rdma>>>,
     /// Commands that wait for credits of the send queue. Held while they are tried again.
     #[pin]
     waiting: Mutex<KVec<Pending>>,
@@ -537,7 +418,7 @@ impl TargetQueue {
         // Whether or not there is a controller: two Connect commands may have been parsed before.
         let checked = self.accepted.check_connect(&command);
         let data = checked.and_then(|()| CommandData::of(&command, limits));
-        let (direction, opcode) = (command.direction(), command.opcode());
+        let opcode = command.opcode();
         match data {
             Ok(CommandData::None) => {
                 self.repost(queue, arrived.capsule);
@@ -570,11 +451,9 @@ impl TargetQueue {
                     length,
                     rkey: key,
                 };
+                let is_whole = parsed.data_length() == length as usize;
                 let pending = Pending {
-                    transfer: match command.io_op(self.accepted.queue_id) {
-                        IoOp::Read => DataTransfer::of_blocks(direction, &parsed, length),
-                        _ => DataTransfer::of(direction),
-                    },
+                    transfer: DataTransfer::of(&command, self.accepted.queue_id, is_whole),
                     parsed,
                     remote,
                 };
@@ -738,6 +617,55 @@ impl TargetQueue {
             self.responded(queue, transfer, request);
         }
     }
+
+    /// Gives a receive without a command back, and ends the connection.
+    #[cold]
+    fn refuse_capsule(
+        &self,
+        queue: &QueuePair<Self>,
+        capsule: Operation<Capsule>,
+        completion: &Completion<'_>,
+    ) {
+        Self::give_back(queue, capsule);
+        let length = length(completion);
+        match completion.result() {
+            Ok(()) => self.fail(fmt!(
+                "a capsule of {length} bytes is shorter than a command"
+            )),
+            Err(failure) if failure.is_flush() => self.disconnect(),
+            Err(failure) => self.fail(fmt!("RECV: {}", failure.message())),
+        }
+    }
+
+    /// Lets a capsule wait, unless a slot was freed meanwhile.
+    #[cold]
+    fn park(&self, queue: &QueuePair<Self>, arrived: Arrived) {
+        let next = {
+            let mut slots = self.slots.lock();
+            match slots.parked.push_within_capacity(arrived) {
+                Ok(()) => Ok(slots.next()),
+                Err(PushError(arrived)) => Err(arrived),
+            }
+        };
+        match next {
+            Ok(Some((arrived, request))) => self.begin_parked(queue, arrived, request),
+            Ok(None) => {}
+            Err(arrived) => {
+                // Only with shared receives: otherwise there are not more receives than entries.
+                Self::give_back(queue, arrived.capsule);
+                self.fail(fmt!("more commands than the queue has entries"));
+            }
+        }
+    }
+
+    /// Ends the connection, as a work request has failed.
+    #[cold]
+    fn transfer_failed(&self, name: &str, failure: WcError) {
+        match failure.is_flush() {
+            true => self.disconnect(),
+            false => self.fail(fmt!("{name}: {}", failure.message())),
+        }
+    }
 }
 
 /// Returns whether the status field of a completion is 0.
@@ -867,48 +795,6 @@ impl CapsuleReceiver for TargetQueue {
     }
 }
 
-impl TargetQueue {
-    /// Gives a receive without a command back, and ends the connection.
-    #[cold]
-    fn refuse_capsule(
-        &self,
-        queue: &QueuePair<Self>,
-        capsule: Operation<Capsule>,
-        completion: &Completion<'_>,
-    ) {
-        Self::give_back(queue, capsule);
-        let length = length(completion);
-        match completion.result() {
-            Ok(()) => self.fail(fmt!(
-                "a capsule of {length} bytes is shorter than a command"
-            )),
-            Err(failure) if failure.is_flush() => self.disconnect(),
-            Err(failure) => self.fail(fmt!("RECV: {}", failure.message())),
-        }
-    }
-
-    /// Lets a capsule wait, unless a slot was freed meanwhile.
-    #[cold]
-    fn park(&self, queue: &QueuePair<Self>, arrived: Arrived) {
-        let next = {
-            let mut slots = self.slots.lock();
-            match slots.parked.push_within_capacity(arrived) {
-                Ok(()) => Ok(slots.next()),
-                Err(PushError(arrived)) => Err(arrived),
-            }
-        };
-        match next {
-            Ok(Some((arrived, request))) => self.begin_parked(queue, arrived, request),
-            Ok(None) => {}
-            Err(arrived) => {
-                // Only with shared receives: otherwise there are not more receives than entries.
-                Self::give_back(queue, arrived.capsule);
-                self.fail(fmt!("more commands than the queue has entries"));
-            }
-        }
-    }
-}
-
 impl Transfer {
     /// Allocates the work requests of a slot. May sleep.
     fn new(device: &DeviceRef) -> Result<Operation<Self>> {
@@ -981,16 +867,5 @@ impl Complete<TargetQueue> for Transfer {
             (TransferState::Idle, _) => {}
         }
         this.credits_returned(queue);
-    }
-}
-
-impl TargetQueue {
-    /// Ends the connection, as a work request has failed.
-    #[cold]
-    fn transfer_failed(&self, name: &str, failure: WcError) {
-        match failure.is_flush() {
-            true => self.disconnect(),
-            false => self.fail(fmt!("{name}: {}", failure.message())),
-        }
     }
 }

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! How the data of a command is transferred.
+
+use kernel::prelude::*;
+use nvme_proto::format::sqe::{
+    Command,
+    Direction,
+    IoOp, //
+};
+use nvmet::Sgl;
+
+/// How the data of a command is transferred.
+#[derive(Clone, Copy)]
+pub(super) enum DataTransfer {
+    /// By RDMA READ, before the command is executed.
+    FromHost,
+    /// By RDMA WRITE, after nvmet has filled all of it.
+    Filled,
+    /// By RDMA WRITE, after nvmet may have filled only a part.
+    MaybePartial,
+}
+
+impl DataTransfer {
+    /// Returns how the data of a command of queue `queue_id` is transferred. `is_whole` says whether
+    /// nvmet expects as much data as the host.
+    ///
+    /// Only reads of a namespace fill all of their data. A log page, for example, may be shorter than
+    /// the host asks for.
+    #[inline(always)]
+    pub(super) fn of(command: &Command, queue_id: u16, is_whole: bool) -> Self {
+        match (command.direction(), command.io_op(queue_id)) {
+            (Direction::ToTarget, _) => Self::FromHost,
+            (Direction::FromTarget, IoOp::Read) if is_whole => Self::Filled,
+            (Direction::FromTarget, _) => Self::MaybePartial,
+        }
+    }
+
+    /// Allocates the memory of the target. Whatever is written to the host is not left over from
+    /// others.
+    pub(super) fn allocate(self, length: u32) -> Result<Sgl> {
+        match self {
+            Self::FromHost | Self::Filled => Sgl::new(length),
+            Self::MaybePartial => Sgl::zeroed(length),
+        }
+    }
+}
