@@ -212,3 +212,12 @@ hardware_queues() {
 	local queues=("/sys/class/nvme/$CTRL"/nvme*n*/mq/*)
 	echo ${#queues[@]}
 }
+
+# both_paths FIRST SECOND: wait until both controllers have namespace 1, as one DISK.
+both_paths() {
+	local other
+	wait_until "$SOON" has_disk "$2" 1 || fail "$2 has no namespace 1"
+	other=$DISK
+	wait_until "$SOON" has_disk "$1" 1 || fail "$1 has no namespace 1"
+	same "disk of both paths" "$other" "$DISK"
+}

@@ -22,10 +22,7 @@ connect_both() {
 	SECOND=$CTRL
 	connect "$TARGET4"
 	FIRST=$CTRL
-	wait_until "$SOON" has_disk "$SECOND" 1 || fail "$SECOND has no namespace"
-	local other=$DISK
-	wait_until "$SOON" has_disk "$FIRST" 1 || fail "$FIRST has no namespace"
-	same "disk of both paths" "$other" "$DISK"
+	both_paths "$FIRST" "$SECOND"
 }
 
 # policy NAME: set the I/O policy of the subsystem.
@@ -140,15 +137,20 @@ port_fails_over() {
 	done
 }
 
-silence_fails_over() {
-	connect_both
-	policy round-robin
-	CTRL=$FIRST
+# A path is lost in silence, and comes back, under verified I/O.
+silence_under_io() {
 	start_verify
 	loses_path silence
 	silence_ends
 	comes_back
 	is_verified
+}
+
+silence_fails_over() {
+	connect_both
+	policy round-robin
+	CTRL=$FIRST
+	silence_under_io
 }
 
 # The first path is lost again and again, silently and with a disconnect.
@@ -159,11 +161,7 @@ losses_again_and_again() {
 	VERIFY_OPTIONS=(--io_size=4m)
 	for ((number = 0; number < LOSSES; number++)); do
 		CTRL=$FIRST
-		start_verify
-		loses_path silence
-		silence_ends
-		comes_back
-		is_verified
+		silence_under_io
 		start_verify
 		loses_path port_goes
 		port_is_back

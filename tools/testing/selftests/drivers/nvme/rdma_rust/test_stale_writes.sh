@@ -29,10 +29,7 @@ start() {
 	CTRL1=$CTRL
 	connect "$TARGET4"
 	CTRL2=$CTRL
-	wait_until "$SOON" has_disk "$CTRL2" 1 || fail "$CTRL2 has no namespace 1"
-	local other=$DISK
-	wait_until "$SOON" has_disk "$CTRL1" 1 || fail "$CTRL1 has no namespace 1"
-	same "disk of both paths" "$other" "$DISK"
+	both_paths "$CTRL1" "$CTRL2"
 }
 
 # hold SECONDS: load the driver with this quiesce_time.

@@ -98,8 +98,8 @@ again_and_again() {
 	done
 }
 
-# Another name lets both drivers serve. nvme-cli knows only its own names.
-under_another_name() {
+# both_drivers: load both drivers, ours under another name.
+both_drivers() {
 	! driver_is_c || skip "the C driver has no parameter for its name"
 	start_pair
 	rm "$ALIAS"
@@ -107,6 +107,11 @@ under_another_name() {
 	defer load_driver
 	run modprobe nvme_rdma_rust transport=rdma-rust
 	run modprobe nvme-rdma
+}
+
+# Another name lets both drivers serve. nvme-cli knows only its own names.
+under_another_name() {
+	both_drivers
 	same "lines of another driver" 0 "$(logged 'nvme_rdma was loaded')"
 	connect "$TARGET4"
 	has "$(rdma resource show cm_id)" 'comm \[nvme_rdma\] '
@@ -136,13 +141,7 @@ connect_ours() {
 # A disk moves from one driver to the other and back, as a second path to it, under I/O.
 moves_over_and_back() {
 	local c ours disk
-	! driver_is_c || skip "the C driver has no parameter for its name"
-	start_pair
-	rm "$ALIAS"
-	modprobe -r nvme_rdma_rust
-	defer load_driver
-	run modprobe nvme_rdma_rust transport=rdma-rust
-	run modprobe nvme-rdma
+	both_drivers
 	connect "$TARGET4"
 	c=$CTRL
 	start_verify
