@@ -49,6 +49,15 @@ __rrdma_helper void rrdma_helper_queue_limits_cancel_update(struct request_queue
 	queue_limits_cancel_update(q);
 }
 
+/*
+ * Have the queue count its users in one variable, not one for each CPU. A freeze then waits for no
+ * grace period. C: the first part of blk_freeze_queue_start().
+ */
+__rrdma_helper void rrdma_helper_blk_queue_count_atomically(struct request_queue *q)
+{
+	percpu_ref_switch_to_atomic(&q->q_usage_counter, NULL);
+}
+
 /* blk_mq_freeze_queue() without the wait. */
 __rrdma_helper unsigned int rrdma_helper_blk_freeze_queue_begin(struct request_queue *q)
 {

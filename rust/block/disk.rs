@@ -288,6 +288,16 @@ impl<T: Operations> Disk<T> {
         unsafe { bindings::blk_mark_disk_dead(self.as_raw()) };
     }
 
+    /// Prepares the disk to be dropped soon: this saves one of the grace periods for which dropping it
+    /// waits. Requests go on, slightly slower. May sleep.
+    ///
+    /// `del_gendisk()` of the other disks on the tag set waits meanwhile. So if several disks are
+    /// dropped, prepare them all first.
+    pub fn prepare_removal(&self) {
+        // SAFETY: By the type invariants, the queue is valid.
+        unsafe { bindings::blk_queue_count_atomically(self.queue()) };
+    }
+
     /// Waits until all requests have ended, and holds back new ones until the result is dropped.
     ///
     /// This thread must neither do I/O to the disk meanwhile nor wait for a thread that does.

@@ -56,11 +56,19 @@ use nvme_proto::{
 };
 use rrdma::{
     block::Disk,
-    memory, //
+    memory,
+    sync::{
+        OwnedQueue,
+        WorkKind, //
+    },
 };
 
 /// Most disks of a controller. Limits the memory that a hostile target can make the host allocate.
 pub(super) const MAX_NAMESPACES: usize = 1024;
+
+/// Most disks of a controller that are removed at the same time. Each waits for RCU grace periods, which
+/// removals at the same time share.
+const MAX_REMOVERS: u32 = 32;
 
 /// A change of the disks of a controller.
 pub(crate) enum NsChange<'a> {
@@ -337,11 +345,51 @@ impl NamespaceSet {
 
     #[inline(never)]
     fn remove_where(&self, which: fn(&Namespace) -> bool, observer: &dyn NsObserver) {
+        let removers = self.removers(which);
+        let mut removed = KVec::new();
+
         while let Some(namespace) = self.take(which) {
             let info = namespace.info();
             // Deletes the disk, which waits for its I/O.
-            drop(namespace);
-            observer.notify(NsChange::Removed(&info));
+            match &removers {
+                // Without the memory for a work item, drops the closure and the disk here.
+                Some(removers) => {
+                    let _ = removers.try_spawn(GFP_KERNEL, move || drop(namespace));
+                }
+                None => drop(namespace),
+            }
+            if removed.reserve(1, GFP_KERNEL).is_err() {
+                if let Some(removers) = &removers {
+                    removers.flush();
+                }
+                observer.notify(NsChange::Removed(&info));
+                continue;
+            }
+            let _ = removed.push_within_capacity(info);
+        }
+        // Waits for all work items.
+        drop(removers);
+        for info in &removed {
+            observer.notify(NsChange::Removed(info));
+        }
+    }
+
+    /// Prepares disks to be removed. If there are several, returns a workqueue to remove them, which
+    /// needs memory.
+    fn removers(&self, which: fn(&Namespace) -> bool) -> Option<OwnedQueue> {
+        let found = self.with_disks(|disks| {
+            let mut found = 0u32;
+
+            for namespace in disks.iter().filter(|namespace| which(namespace)) {
+                namespace.disk.prepare_removal();
+                found = found.saturating_add(1);
+            }
+            found
+        });
+
+        match found {
+            0 | 1 => None,
+            _ => OwnedQueue::new(c"rnvmf-remove", WorkKind::MemReclaim, MAX_REMOVERS).ok(),
         }
     }
 

@@ -631,12 +631,37 @@ formatted_and_not_to_be_seen() {
 	leave
 }
 
+# The disks of a controller are removed together. All have the same backend. One is in use, one has dirty
+# pages, and one goes because its namespace does.
+many_are_removed() {
+	local nsid last=40
+	for nsid in $(seq 2 $last); do
+		target_namespace "$NQN" "$nsid" "$ONE"
+	done
+	connect_real
+	start_monitor
+	start_io
+	dd if=/dev/urandom of="$SCRATCH/data" bs=64k count=1 status=none
+	dd if="$SCRATCH/data" of="/dev/${CTRL}n2" bs=64k seek=768 status=none
+	namespace 3 disable
+	wait_told "ns-del ${CTRL}n3 nsid 3 67.11 MB"
+	timed_disconnect "$CTRL"
+	LOST=$REMOVED io_fails
+	for nsid in 1 2 $(seq 4 $last); do
+		wait_told "ns-del ${CTRL}n$nsid nsid $nsid 67.11 MB"
+	done
+	no_disks || fail "disks are left: $(echo /sys/block/rnvmf*)"
+	cmp -n 65536 -i 0:$((768 * 65536)) "$SCRATCH/data" "$ONE" || fail "the dirty pages were not written"
+	rdma_back_to "$OBJECTS"
+}
+
 waits_for_thaw() {
 	grep -qs queue_enter "/proc/$1/stack"
 }
 
 main setup \
 	come_and_go_under_io \
+	many_are_removed \
 	goes_under_io \
 	size_is_followed \
 	write_protection_is_followed \
