@@ -133,6 +133,19 @@ def connects(found):
                        f"  {row['lowest']:.4f} .. {row['highest']:.4f}")
 
 
+def scale(what, rows):
+    """Yield the table of many controllers or namespaces."""
+    names = {"connect": "connect ms", "disconnect": "disconnect ms", "kib": "KiB", "qp": "QP",
+             "cq": "CQ", "mr": "MR", "threads": "threads"}
+    shown = [field for field in names if field in rows[0]]
+    yield " ".join([f"{what:12} {'driver':16}", *(f"{names[field]:>13}" for field in shown)])
+    for row in rows:
+        values = (row[field] // 1000 if field.endswith("connect") else row[field]
+                  for field in shown)
+        yield " ".join([f"{row['number']:<12} {NAMES[row['driver']]:16}",
+                        *(f"{value:13}" for value in values)])
+
+
 def all_of(results):
     """Yield all tables."""
     yield (f"commit {results['commit']}, kernel {results['kernel']}, QEMU {results['qemu']}, "
@@ -149,6 +162,10 @@ def all_of(results):
             yield from functions(found)
     if "connects" in results:
         yield from connects(results["connects"])
+    for what in ("controllers", "namespaces"):
+        if what in results:
+            yield ""
+            yield from scale(what, results[what])
     if "throughput" in results:
         yield ""
         yield from throughput(results)
