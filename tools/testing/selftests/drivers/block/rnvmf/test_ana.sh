@@ -43,6 +43,75 @@ changes_under_io() {
 	same state live "$(ctrl_field "$CTRL" state)"
 }
 
+# write_files DIRECTORY: write files, flush each and append its checksum to DIRECTORY.sums, until
+# DIRECTORY.stop exists.
+write_files() {
+	local number
+	for ((number = 0; ; number++)); do
+		[ ! -e "$1.stop" ] || return 0
+		dd if=/dev/urandom of="$1/$number" bs=16k count=4 conv=fsync status=none || return 1
+		(cd "$1" && sha256sum "$number") >>"$1.sums" || return 1
+	done
+}
+
+# writes_go_on DIRECTORY FILES: whether more than FILES files are written.
+writes_go_on() {
+	[ "$(wc -l <"$1.sums")" -gt "$2" ]
+}
+
+# ext4 DIRECTORY: make a file system on the disk of CTRL, and start a writer. WRITERS has its PID.
+ext4() {
+	local disk
+	disk=$(disk "$CTRL" 1)
+	mkdir "$1" && : >"$1.sums" || return 1
+	run mkfs.ext4 -q -F "$disk"
+	run mount "$disk" "$1"
+	defer unmount_if_mounted "$1"
+	write_files "$1" 2>"$1.errors" &
+	WRITERS+=($!)
+	defer end_process $!
+}
+
+# The port's group has a namespace of each of two subsystems.
+two_subsystems_under_ext4() {
+	local other=$NQN:other first=$SCRATCH/first second=$SCRATCH/second number state where written disks
+	WRITERS=()
+	start
+	disks=("$(disk "$CTRL" 1)")
+	ext4 "$first"
+	backend_memory other 64 512
+	target_subsystem "$other" && target_namespace "$other" 1 "$BACKEND" && target_export 4420 "$other"
+	connect_to "$other" "$TARGET4"
+	disks+=("$(disk "$CTRL" 1)")
+	ext4 "$second"
+	for state in change inaccessible change optimized change inaccessible non-optimized; do
+		ana "$state"
+		sleep 0.5
+	done
+	for where in "$first" "$second"; do
+		written=$(wc -l <"$where.sums")
+		wait_until "$SOON" writes_go_on "$where" "$written" ||
+			fail "$where is not written: $(<"$where.errors")"
+	done
+	for where in "${disks[@]}"; do
+		kernel_log | grep -q "${where##*/}: asymmetric access .*: retrying" ||
+			fail "no line about a path error of $where"
+	done
+	touch "$first.stop" "$second.stop"
+	for number in 0 1; do
+		wait "${WRITERS[number]}" || fail "a writer failed: $(cat "$SCRATCH"/*.errors)"
+	done
+	for where in "$first" "$second"; do
+		run umount "$where"
+		run e2fsck -fn "${disks[0]}"
+		run mount "${disks[0]}" "$where"
+		(cd "$where" && sha256sum --quiet -c "$where.sums") || fail "$where has other data"
+		run umount "$where"
+		disks=("${disks[1]}")
+	done
+	! kernel_log | grep -E 'I/O error|EXT4-fs error' || fail "errors in the log"
+}
+
 # The change ends after the limit that ANATT sets, which fast_io_fail_tmo shortens.
 inaccessible_too_long() {
 	local began took
@@ -86,6 +155,7 @@ partitions_appear() {
 
 main setup \
 	changes_under_io \
+	two_subsystems_under_ext4 \
 	inaccessible_too_long \
 	persistent_loss \
 	partitions_appear
