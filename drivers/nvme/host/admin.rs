@@ -145,11 +145,14 @@ fn optional<T>(reply: Result<T, CtrlError>) -> Result<Optional<T>, CtrlError> {
     }
 }
 
-/// An admin queue, with a sender and a deadline for its commands.
+/// An admin queue, with a sender and time limits for its commands.
 #[derive(Clone, Copy)]
 pub(crate) struct Admin<'a> {
     pub(crate) sender: Sender<'a>,
+    /// For all commands.
     pub(crate) deadline: Deadline,
+    /// For each command.
+    pub(crate) timeout: Msecs,
 }
 
 impl Admin<'_> {
@@ -159,7 +162,7 @@ impl Admin<'_> {
         command: Command,
         data: Option<CommandData>,
     ) -> Result<Reply, CommandError> {
-        let limit = self.deadline.left().min(COMMAND);
+        let limit = self.deadline.left().min(self.timeout);
         match self.sender {
             Sender::Thread(ThreadSender { queue, waiter, .. }) => {
                 Queue::execute(queue.queue_pair(), waiter, command, data, limit)

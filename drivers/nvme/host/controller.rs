@@ -66,7 +66,8 @@ use crate::{
         Admin,
         KeepAliveTimer,
         Sender,
-        ThreadSender, //
+        ThreadSender,
+        COMMAND, //
     },
     ctrl_error::CtrlError,
     disk::{
@@ -369,6 +370,13 @@ impl Controller {
         self.notify(Event::Changed);
     }
 
+    /// Lets a program that waits for the first disks know that they are being found. May sleep.
+    fn tell_progress(&self) {
+        if self.status.state() == CtrlState::Connecting {
+            self.notify(Event::Changed);
+        }
+    }
+
     /// Keeps an error without a change of state, and notifies user space. May sleep.
     fn keep_error(&self, error: &CtrlError) {
         self.status
@@ -465,6 +473,7 @@ impl Controller {
                 keep_alive: &self.keep_alive,
             }),
             deadline,
+            timeout: COMMAND,
         }
     }
 

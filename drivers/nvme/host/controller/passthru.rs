@@ -10,7 +10,8 @@ use super::{scan_work, status::ScanRequester, Controller};
 use crate::{
     admin::{
         Admin,
-        Sender, //
+        Sender,
+        COMMAND, //
     },
     ctrl_error::CtrlError,
     disk::{
@@ -124,6 +125,7 @@ fn user_admin(controller: &Controller, deadline: Deadline) -> Admin<'_> {
     Admin {
         sender: Sender::Channel(&controller.user_channel),
         deadline,
+        timeout: COMMAND,
     }
 }
 

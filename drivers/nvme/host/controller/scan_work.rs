@@ -18,7 +18,8 @@ use super::{
 use crate::{
     admin::{
         Admin,
-        Sender, //
+        Sender,
+        COMMAND, //
     },
     ctrl_error::CtrlError,
     disk::Io,
@@ -34,6 +35,7 @@ use crate::{
     },
     uapi::ErrorStage, //
 };
+use core::cell::Cell;
 use core::fmt;
 use kernel::{
     prelude::*,
@@ -55,8 +57,14 @@ use rrdma::{
         QueueCounts,
         TagSet, //
     },
-    sync::Deadline, //
+    sync::{
+        Deadline,
+        Msecs, //
+    }, //
 };
+
+/// Time between reports of a scan that goes on, for programs that wait for the first disks.
+const PROGRESS: Msecs = Msecs::from_secs(1);
 
 impl NsObserver for Controller {
     fn notify(&self, change: NsChange<'_>) {
@@ -110,7 +118,15 @@ pub(super) fn scan(
     context: &Arc<ScanContext>,
     awaited: ChangedNamespaces<'_>,
 ) -> Result<ScanResult, CtrlError> {
-    let scan = namespace::scan(&controller.namespaces, admin, context, awaited)?;
+    let next = Cell::new(Deadline::after(PROGRESS));
+    let tell_progress = || {
+        if next.get().left() == Msecs::new(0) {
+            next.set(Deadline::after(PROGRESS));
+            controller.tell_progress();
+        }
+    };
+    let namespaces = &controller.namespaces;
+    let scan = namespace::scan(namespaces, admin, context, awaited, &tell_progress)?;
     controller.status.update(|status| {
         let warn = |message: fmt::Arguments<'_>| controller.warn(message);
         scan.rejections.log_new(&status.rejections, warn);
@@ -194,8 +210,9 @@ fn find(
 ) -> Result<ScanResult, CtrlError> {
     let admin = Admin {
         sender: Sender::Channel(&controller.scan_channel),
-        // Each command has a time-out. No overall deadline: nobody waits.
+        // Nobody waits.
         deadline: Deadline::NEVER,
+        timeout: COMMAND,
     };
     if context.identity.ana_transition_time().is_some() {
         admin.take_ana_change()?;

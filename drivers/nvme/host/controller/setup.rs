@@ -287,7 +287,6 @@ impl<'a> Setup<'a> {
             io_permissions,
             params,
             requested_queues,
-            deadline: self.deadline,
         };
         let association = Association {
             admin: queue,

@@ -25,6 +25,10 @@ use super::{
     IDLE, //
 };
 use crate::{
+    admin::{
+        Admin,
+        COMMAND, //
+    },
     ctrl_error::CtrlError,
     namespace::ScanResult,
     options::Limit,
@@ -166,33 +170,47 @@ impl CtrlThread {
         }
     }
 
-    /// Adds the controller to sysfs, and its first disks by scan work.
+    /// Adds the controller to sysfs, and its first disks by scan work. The time-out of the connect
+    /// applies to each command and to each disk, so there is time for any number of them.
     fn make_disks(&self, association: &Association, guard: ScanGuard<'_>) -> Result<(), CtrlError> {
         self.ctrl.add_device()?;
         let (context, awaited) = (&association.scan_context, ChangedNamespaces::default());
-        let (queues, deadline) = (association.keep_alive_queues(), context.deadline);
-        let admin = self.ctrl.admin(&association.admin, deadline);
+        let timeout = self.ctrl.settings().connect_timeout;
+        let admin = Admin {
+            timeout: timeout.min(COMMAND),
+            ..self.ctrl.admin(&association.admin, Deadline::NEVER)
+        };
         let found = scan_work::scan(&self.ctrl, &admin, context, awaited)?;
         self.start_scan_work(guard, ScanWork::Follow(found));
-        serve::serve(&self.ctrl, queues, deadline, || {
-            let stage = ErrorStage::Namespaces;
+        self.await_disks(association.keep_alive_queues(), timeout)?;
+        self.await_partitions(association.keep_alive_queues())
+    }
+
+    /// Waits for the first disks. Each must be added within `timeout`.
+    fn await_disks(&self, queues: KeepAliveQueues<'_>, timeout: Msecs) -> Result<(), CtrlError> {
+        let stage = ErrorStage::Namespaces;
+        let (mut added, mut deadline) = (0, Deadline::after(timeout));
+        serve::serve(&self.ctrl, queues, Deadline::NEVER, || {
             if self.ctrl.is_deleting() {
                 return ControlFlow::Break(Err(CtrlError::cancelled(stage)));
             }
+            if let Some(done) = self.ctrl.scan_lock.take_result() {
+                return ControlFlow::Break(done);
+            }
+            let count = self.ctrl.namespaces.count();
+            if count != added {
+                (added, deadline) = (count, Deadline::after(timeout));
+            }
             if deadline.left() == Msecs::new(0) {
-                let limit = deadline.span().get();
+                let limit = timeout.get();
                 return ControlFlow::Break(Err(CtrlError::new(
                     stage,
                     ETIMEDOUT,
-                    format_args!("adding the disks timed out after {limit} ms"),
+                    format_args!("adding a disk after {added} others timed out after {limit} ms"),
                 )));
             }
-            match self.ctrl.scan_lock.take_result() {
-                Some(done) => ControlFlow::Break(done),
-                None => ControlFlow::Continue(deadline),
-            }
-        })??;
-        self.await_partitions(queues)
+            ControlFlow::Continue(deadline)
+        })?
     }
 
     /// Waits for the partition scans of the first disks, so that partitions exist when a program

@@ -9,7 +9,7 @@ use nvme_proto::{
     policy::{limits::queue_counts::IoQueueCounts, permission::IoPermissions},
 };
 use nvme_rdma_transport::params::IoQueueParams;
-use rrdma::{block::TagSet, sync::Deadline};
+use rrdma::block::TagSet;
 
 /// Parameters that disks are created with, and that a later connection must support.
 pub(crate) struct ScanContext {
@@ -24,6 +24,4 @@ pub(crate) struct ScanContext {
     pub(crate) params: IoQueueParams,
     /// The requested I/O queues; the tag set can have a hardware queue for each.
     pub(crate) requested_queues: IoQueueCounts,
-    /// Deadline of the connect attempt; on the first one it includes creating the disks.
-    pub(crate) deadline: Deadline,
 }

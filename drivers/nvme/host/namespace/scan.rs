@@ -133,11 +133,14 @@ pub(crate) struct Scan {
 /// `awaited` has namespaces that the target reported as changed; it does not limit the scan. If one
 /// of them is not listed as active, the rejections are transient, because a later scan may find it:
 /// the Linux target sends the event just before it lists the namespace.
+///
+/// Calls `tell_progress` before it identifies a namespace.
 pub(crate) fn scan(
     set: &NamespaceSet,
     admin: &Admin<'_>,
     context: &Arc<ScanContext>,
     awaited: ChangedNamespaces<'_>,
+    tell_progress: &dyn Fn(),
 ) -> Result<Scan, CtrlError> {
     let seq = set.with(|table| table.begin_scan());
     let mut scanner = Scanner {
@@ -146,6 +149,7 @@ pub(crate) fn scan(
         identifier: NsIdentifier::new(admin, context)?,
         walk: NsidWalk::new(MAX_NAMESPACES),
         awaited: collect(awaited)?,
+        tell_progress,
         result: ScanResult {
             seq,
             usable: KVec::new(),
@@ -186,6 +190,7 @@ struct Scanner<'a> {
     walk: NsidWalk,
     /// Changed namespaces that are not listed so far.
     awaited: KVec<u32>,
+    tell_progress: &'a dyn Fn(),
     result: ScanResult,
     rejections: NsRejections,
 }
@@ -226,6 +231,7 @@ impl Scanner<'_> {
 
     fn scan_one(&mut self, nsid: u32) -> Result<(), CtrlError> {
         self.awaited.retain(|awaited| *awaited != nsid);
+        (self.tell_progress)();
         self.admin.keep_alive_if_due()?;
         let has_disk = self.set.with(|table| table.is_usable(nsid));
         let error = match self.identifier.identify(nsid) {

@@ -4,7 +4,7 @@
 //! run at the same time.
 
 use super::print::Printer;
-use super::wait::{deadline_error, wait_removed, KERNEL_MARGIN};
+use super::wait::{self, deadline_error, wait_removed, KERNEL_MARGIN};
 use crate::address::Address;
 use crate::error::{Error, Status};
 use crate::kernel::Kernel;
@@ -14,6 +14,7 @@ use crate::model::options::{ConnectArgs, NewController, Target};
 use crate::output::{json_line, Format};
 use crate::uapi::CtrlState;
 use serde_json::json;
+use std::mem;
 use std::time::Instant;
 
 /// What a connect does if the same controller exists. One that is dead is replaced, unless its
@@ -40,6 +41,8 @@ pub(super) struct ConnectAttempt {
     existed: bool,
     /// The controller is dead and being removed; the arguments of the connect that follows.
     replacement: Option<ConnectArgs>,
+    /// Number of disks when the last deadline passed.
+    disks: u32,
     /// The result; `None` while the attempt is pending.
     result: Option<AttemptResult>,
 }
@@ -62,6 +65,7 @@ impl ConnectAttempt {
                         name: new.name,
                         existed: false,
                         replacement: None,
+                        disks: 0,
                         result: None,
                     })
                 }
@@ -88,6 +92,7 @@ impl ConnectAttempt {
             name: existing.device.clone(),
             existed: true,
             replacement: is_dead.then(|| args.clone()),
+            disks: 0,
             // The error of a controller that is being deleted is that of an earlier connect.
             result: result_of(&existing)
                 .filter(|_| !is_dead)
@@ -123,6 +128,24 @@ impl ConnectAttempt {
             (Some(controller), None) => self.result = result_of(controller),
             (None, None) => self.result = Some(Err(removed_error(None))),
         }
+    }
+
+    /// Ends a pending attempt, unless its controller has more disks than at the last deadline: the kernel
+    /// limits the time for each, and there may be a thousand.
+    fn deadline_passed(&mut self, now: Option<Controller>) {
+        let disks = now.as_ref().and_then(|controller| controller.nr_namespaces);
+        let before = mem::replace(&mut self.disks, disks.unwrap_or(0));
+        if !self.existed && self.disks > before {
+            return;
+        }
+        // A controller that existed may reconnect for longer than one connect takes.
+        let existing = now.filter(|_| self.existed);
+        let late = || {
+            existing
+                .as_ref()
+                .map_or_else(deadline_error, not_live_error)
+        };
+        self.result.get_or_insert_with(|| Err(late()));
     }
 
     /// Returns the subsystem.
@@ -169,16 +192,41 @@ fn result_of(controller: &Controller) -> Option<AttemptResult> {
     }
 }
 
+/// Whether the deadline restarts: it has passed, and [`apply`] looks for progress; or the controller of a
+/// new attempt has changed.
+pub(super) fn is_progress(attempts: &[ConnectAttempt], result: &WaitResult) -> bool {
+    match result {
+        WaitResult::Deadline => true,
+        WaitResult::Event(Event::Controller(_, controller)) => attempts
+            .iter()
+            .any(|each| each.is_pending() && !each.existed && each.id == controller.id),
+        _ => false,
+    }
+}
+
+/// Returns the deadline after progress: the latest that a connect which starts now would have.
+pub(super) fn next_deadline(attempts: &[ConnectAttempt]) -> Instant {
+    let deadlines = attempts
+        .iter()
+        .map(|attempt| wait::deadline(&attempt.target));
+    deadlines.max().unwrap_or_else(Instant::now)
+}
+
 /// Waits until all attempts have ended, and removes the controllers of those that failed.
 pub(super) fn wait_all(
     attempts: &mut [ConnectAttempt],
-    deadline: Instant,
+    mut deadline: Instant,
     kernel: &mut impl Kernel,
 ) {
     while attempts.iter().any(ConnectAttempt::is_pending) {
-        let applied = kernel
-            .wait(Some(deadline))
-            .and_then(|result| apply(attempts, &result, kernel));
+        let result = kernel.wait(Some(deadline));
+        if result
+            .as_ref()
+            .is_ok_and(|result| is_progress(attempts, result))
+        {
+            deadline = next_deadline(attempts);
+        }
+        let applied = result.and_then(|result| apply(attempts, &result, kernel));
         if let Err(error) = applied {
             fail_pending(attempts, &error, kernel);
         }
@@ -219,14 +267,7 @@ pub(super) fn apply(
                 let now = kernel.controller(attempt.id)?;
                 attempt.set(now.as_ref(), kernel);
                 if matches!(result, WaitResult::Deadline) {
-                    // A controller that existed may reconnect for longer than one connect takes.
-                    let existing = now.filter(|_| attempt.existed);
-                    let late = || {
-                        existing
-                            .as_ref()
-                            .map_or_else(deadline_error, not_live_error)
-                    };
-                    attempt.result.get_or_insert_with(|| Err(late()));
+                    attempt.deadline_passed(now);
                 }
             }
         }

@@ -290,6 +290,30 @@ fn at_the_deadline_it_may_be_live_after_all() {
     assert!(kernel.disconnected.is_empty());
 }
 
+// The kernel limits the time for each disk.
+#[test]
+fn the_deadline_restarts_while_disks_are_added() {
+    let mut growing = connecting();
+    growing.nr_namespaces = Some(400);
+    let mut kernel = kernel(vec![growing]);
+    kernel.wait_results.push_back(WaitResult::Deadline);
+    kernel.push_event(Change::Changed, live());
+    assert!(run_mock(&[], &mut kernel).is_ok());
+    assert!(kernel.disconnected.is_empty());
+}
+
+#[test]
+fn no_more_disks_at_the_next_deadline() {
+    let mut stuck = connecting();
+    stuck.nr_namespaces = Some(400);
+    let mut kernel = kernel(vec![stuck]);
+    kernel.wait_results.push_back(WaitResult::Deadline);
+    kernel.wait_results.push_back(WaitResult::Deadline);
+    kernel.push_event(Change::Removed, in_state(CtrlState::Deleting));
+    let error = run_mock(&[], &mut kernel).unwrap_err();
+    assert_eq!(error.status, Status::Timeout);
+}
+
 #[test]
 fn what_cannot_be_undone_is_named() {
     let mut kernel = kernel(vec![connecting()]);

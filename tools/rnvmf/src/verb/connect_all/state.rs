@@ -261,7 +261,12 @@ impl<'a> RunState<'a> {
         } else {
             self.deadline
         };
-        let handled = match kernel.wait(deadline) {
+        let result = kernel.wait(deadline);
+        let is_progress = |result| attempt::is_progress(&self.attempts, result);
+        if !retries && result.as_ref().is_ok_and(is_progress) {
+            self.deadline = Some(attempt::next_deadline(&self.attempts));
+        }
+        let handled = match result {
             Ok(WaitResult::Interrupted) if self.is_persistent => {
                 self.stopped = true;
                 self.discoveries.0.clear();

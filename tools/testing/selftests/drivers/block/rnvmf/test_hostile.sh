@@ -1152,7 +1152,16 @@ goes_while_disks_come() {
 	gone
 }
 
+# Each namespace has the time limit for itself: all together take much longer.
+slow_for_each_namespace() {
+	local count=$((8 * SLOWDOWN))
+	NAMESPACES=$count SLOW=250 hostile
+	connect "$TARGET4" --timeout $((4 * SLOWDOWN))
+	same "namespaces" $count "$(ctrl_number nr_namespaces)"
+}
+
 main setup \
+	slow_for_each_namespace \
 	good_target \
 	rejected_requests \
 	rejected_io_queues \
