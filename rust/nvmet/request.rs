@@ -3,9 +3,9 @@
 //! Requests: commands on their way through nvmet.
 //!
 //! ```text
-//!              begin                      execute                      respond
+//!           set_command, begin              execute                      respond
 //!   Request ───────────▶ Parsed ───────────────────▶ (nvmet) ────────────────▶ Request
-//!              (capsule)    │  fail(status) ─────────────▲
+//!                           │  fail(status) ─────────────▲
 //!                           └─ abandon ──▶ Request
 //! ```
 //!
@@ -158,15 +158,24 @@ impl<T: TransportTypes> Request<T> {
         }
     }
 
-    /// Passes a command to nvmet (`nvmet_req_init`). `queue` must be the queue pair of the submission
-    /// queue. Process context.
+    /// Sets the command.
+    #[inline(always)]
+    pub fn set_command(&mut self, command: &[u8; COMMAND_SIZE]) {
+        // SAFETY: The memory is owned, and nvmet does not use it.
+        unsafe {
+            self.0
+                .command
+                .get()
+                .cast::<[u8; COMMAND_SIZE]>()
+                .write(*command);
+        }
+    }
+
+    /// Passes the command to nvmet (`nvmet_req_init`). `queue` must be the queue pair of the submission
+    /// queue. If nvmet refuses the command, [`respond`](crate::Transport::respond) is called before
+    /// this returns. Process context.
     #[inline]
-    pub fn begin(
-        self,
-        queue: &QueuePair<T::Endpoint>,
-        sq: &SubmissionQueue<T>,
-        command: &[u8; COMMAND_SIZE],
-    ) -> Begun<T> {
+    pub fn begin(self, queue: &QueuePair<T::Endpoint>, sq: &SubmissionQueue<T>) -> Begun<T> {
         let req = self.0.req.get();
         // `respond` may drop the request, and uses the queue pair afterwards.
         //
@@ -178,15 +187,7 @@ impl<T: TransportTypes> Request<T> {
         let memory = NonNull::from(KBox::leak(self.0));
         // SAFETY: The memory is owned by this function until `nvmet_req_init()`, and stays at its
         // address. The request has a reference to its submission queue, which is initialised.
-        let parsed = unsafe {
-            memory
-                .as_ref()
-                .command
-                .get()
-                .cast::<[u8; COMMAND_SIZE]>()
-                .write(*command);
-            bindings::nvmet_req_init(req, sq.as_raw(), sq.port().ops())
-        };
+        let parsed = unsafe { bindings::nvmet_req_init(req, sq.as_raw(), sq.port().ops()) };
         match parsed {
             // INVARIANT: nvmet has parsed the command, and took a reference to the queue.
             true => Begun::Parsed(Parsed(memory)),

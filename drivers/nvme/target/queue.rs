@@ -165,7 +165,7 @@ pub(crate) struct Slot {
     transfer: Option<Operation<Transfer>>,
     /// `None` while data is transferred, and if the queue pair keeps it because a transfer failed.
     context: Option<RwContext<Sgl, TargetQueue>>,
-    /// The capsule whose data the command is executed with.
+    /// The capsule of a command with data behind it. Posted again before the response.
     capsule: Option<Operation<Capsule>>,
 }
 
@@ -398,21 +398,29 @@ impl TargetQueue {
 
     /// Passes a command to nvmet, and executes it once it has its data. Process context.
     #[inline(always)]
-    fn begin(&self, queue: &QueuePair<Self>, mut arrived: Arrived, request: Request<Rdma>) {
-        match request.begin(queue, &self.sq, arrived.capsule.command()) {
-            Begun::Parsed(parsed) => self.take_data(queue, arrived, parsed),
-            Begun::Answered => self.repost(queue, arrived.capsule),
-            Begun::Refused(request) => discard((arrived, request)),
+    fn begin(&self, queue: &QueuePair<Self>, mut arrived: Arrived, mut request: Request<Rdma>) {
+        request.set_command(arrived.capsule.command());
+        // A receive is posted before any response to its command: nvmet may refuse the command. A host
+        // that uses all its credits would otherwise find none.
+        match arrived.data {
+            0 => self.repost(queue, arrived.capsule),
+            _ => put(&mut request.private_mut().capsule, arrived.capsule),
+        }
+        match request.begin(queue, &self.sq) {
+            Begun::Parsed(parsed) => self.take_data(queue, arrived.data, parsed),
+            Begun::Answered => {}
+            Begun::Refused(request) => discard(request),
         }
     }
 
-    /// Takes the data of a command, and executes the command once it has it.
+    /// Takes the data of a command, and executes the command once it has it. `behind` bytes of data came
+    /// behind the command.
     #[inline(always)]
-    fn take_data(&self, queue: &QueuePair<Self>, mut arrived: Arrived, mut parsed: Parsed<Rdma>) {
+    fn take_data(&self, queue: &QueuePair<Self>, behind: u32, mut parsed: Parsed<Rdma>) {
         // Used only until the next call, so that the compiler need not copy it to the stack.
         let command = Command::from_bytes(parsed.command());
         let limits = DataLimits {
-            in_capsule: arrived.data,
+            in_capsule: behind,
             ..self.limits
         };
         // Whether or not there is a controller: two Connect commands may have been parsed before.
@@ -421,19 +429,14 @@ impl TargetQueue {
         let opcode = command.opcode();
         match data {
             Ok(CommandData::None) => {
-                self.repost(queue, arrived.capsule);
+                self.return_capsule(queue, parsed.private_mut());
                 parsed.execute(Data::None);
             }
             Ok(CommandData::InCapsule { offset, length }) => {
-                match arrived.capsule.take_data(offset, length) {
-                    Some(data) => {
-                        put(&mut parsed.private_mut().capsule, arrived.capsule);
-                        parsed.execute(Data::Inline(data));
-                    }
-                    None => {
-                        self.repost(queue, arrived.capsule);
-                        parsed.fail(Code::INVALID_SGL_OFFSET.get() | DNR);
-                    }
+                let capsule = parsed.private_mut().capsule.as_mut();
+                match capsule.and_then(|capsule| capsule.take_data(offset, length)) {
+                    Some(data) => parsed.execute(Data::Inline(data)),
+                    None => parsed.fail(Code::INVALID_SGL_OFFSET.get() | DNR),
                 }
             }
             Ok(CommandData::Keyed {
@@ -442,7 +445,7 @@ impl TargetQueue {
                 key,
                 invalidate,
             }) => {
-                self.repost(queue, arrived.capsule);
+                self.return_capsule(queue, parsed.private_mut());
                 if let Some(transfer) = &mut parsed.private_mut().transfer {
                     transfer.invalidate = (invalidate == Invalidate::ByTarget).then_some(key);
                 }
@@ -459,10 +462,7 @@ impl TargetQueue {
                 };
                 self.transfer(queue, pending);
             }
-            Err(code) => {
-                self.repost(queue, arrived.capsule);
-                self.refuse(parsed, opcode, code);
-            }
+            Err(code) => self.refuse(parsed, opcode, code),
         }
     }
 
@@ -562,14 +562,21 @@ impl TargetQueue {
         self.release(queue, request);
     }
 
-    /// Puts the data of a command back to its capsule, which is posted again.
+    /// Puts the data of a command back to its capsule.
     #[inline(always)]
-    fn return_data(&self, queue: &QueuePair<Self>, request: &mut Request<Rdma>) {
+    fn return_data(request: &mut Request<Rdma>) {
         if let Data::Inline(data) = request.take_data() {
-            if let Some(mut capsule) = request.private_mut().capsule.take() {
+            if let Some(capsule) = &mut request.private_mut().capsule {
                 capsule.put_data(data);
-                self.repost(queue, capsule);
             }
+        }
+    }
+
+    /// Posts the receive of a command again that was kept for data behind the command.
+    #[inline(always)]
+    fn return_capsule(&self, queue: &QueuePair<Self>, slot: &mut Slot) {
+        if let Some(capsule) = slot.capsule.take() {
+            self.repost(queue, capsule);
         }
     }
 
@@ -579,11 +586,12 @@ impl TargetQueue {
         let this = queue.context();
         let completion = request.completion();
         match request.data() {
-            Data::Inline(_) => this.return_data(queue, &mut request),
+            Data::Inline(_) => Self::return_data(&mut request),
             // A command that failed has no data.
             Data::Write(_) if !is_success(&completion) => this.drop_data(&mut request),
             _ => {}
         }
+        this.return_capsule(queue, request.private_mut());
         let Some(mut transfer) = request.private_mut().transfer.take() else {
             return discard(request);
         };

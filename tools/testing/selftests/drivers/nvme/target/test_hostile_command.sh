@@ -172,7 +172,58 @@ set 0x000
 read 0x...' admin io use,queue=0 set,value=0x464001 set,value=0 use,queue=1 read
 }
 
+# A command's receive is posted again before its response, refused or not: a host that uses all its credits
+# would find none (RNR NAK), and on iWARP the connection would end. The probes record the target's queue pairs
+# only: a user's queue pair posts receives without a call.
+receives_posted_before_responses() {
+	local step steps=() wanted=
+	[ "$RDMA_TYPE" = rxe ] || skip "probes functions of soft-RoCE"
+	[[ ${PARAMETERS:-} != *use_srq=1* ]] || skip "probes queues with their own receives"
+	for step in flush flush,op=0x03 read,flags=0 read,nsid=2 read flush,type=0x33 \
+		write,inline=4096 write,inline=4096,flags=0 write,inline=4096,nsid=2 write,inline=4096,type=0x33; do
+		steps+=("$step")
+		wanted+="receive send "
+	done
+	probe_posts
+	mkfifo "$SCRATCH/go"
+	exec {GO}<>"$SCRATCH/go"
+	"$HOSTILE" "$TARGET4" 4420 "$HOSTILE_NQN" admin io stop "${steps[@]}" stop bye <&"$GO" >"$SCRATCH/posts" &
+	defer end_process $!
+	wait_until "$SOON" grep -qx stop "$SCRATCH/posts" || fail "$(<"$SCRATCH/posts")"
+	trace_start rnvmf
+	echo >&"$GO"
+	wait_until "$SOON" stopped_twice || fail "$(<"$SCRATCH/posts")"
+	same "order of posts" "$wanted" "$(posts)"
+	echo >&"$GO"
+}
+
+stopped_twice() {
+	[ "$(grep -cx stop "$SCRATCH/posts")" = 2 ]
+}
+
+probe_posts() {
+	{
+		echo 'p:rnvmf/send rxe_post_send qp=$arg1'
+		echo 'p:rnvmf/receive rxe_post_recv qp=$arg1'
+	} >>/sys/kernel/tracing/kprobe_events || fail "cannot create the probes"
+	defer forget_posts
+}
+
+forget_posts() {
+	printf -- '-:rnvmf/%s\n' send receive >>/sys/kernel/tracing/kprobe_events
+}
+
+# posts: print the recorded posts to queue pairs with posted receives, in order.
+posts() {
+	awk '!/^#/ && match($0, / (send|receive): /) {
+			kind[++n] = substr($0, RSTART + 1, RLENGTH - 3); qp[n] = $NF
+			if (kind[n] == "receive") own[qp[n]]
+		}
+		END { for (i = 1; i <= n; i++) if (qp[i] in own) printf "%s ", kind[i] }' "$TRACE/trace"
+}
+
 main_with_known hostile_setup \
+	receives_posted_before_responses \
 	commands_before_connect \
 	authentication_before_connect \
 	connect_after_an_error \
