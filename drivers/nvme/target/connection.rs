@@ -487,7 +487,7 @@ impl Connection {
             limits: DataLimits {
                 in_capsule: match accepted.queue_id {
                     0 => 0,
-                    _ => in_capsule(&this.port, device.device()),
+                    _ => device.shared().in_capsule(),
                 },
                 transfer: MAX_TRANSFER,
             },
@@ -520,16 +520,16 @@ impl Connection {
     }
 
     /// Makes the receives that the queues on a device share, if they do. Sleeps.
-    fn share(&self, pd: &Arc<ProtectionDomain>) -> Result<SharedReceives> {
+    fn share(&self, pd: &Arc<ProtectionDomain>, in_capsule: u32) -> Result<SharedReceives> {
         let device = pd.device();
         let Some(receives) = self.connections.shared_receives else {
-            return Ok(SharedReceives::NONE);
+            return Ok(SharedReceives::none(in_capsule));
         };
         if device.attributes().max_srq == 0 {
             pr_warn!("{}: has no shared receive queues\n", device.name());
-            return Ok(SharedReceives::NONE);
+            return Ok(SharedReceives::none(in_capsule));
         }
-        SharedReceives::new(pd, receives, in_capsule(&self.port, device))
+        SharedReceives::new(pd, receives, in_capsule)
     }
 
     /// Begins the use of a device, and returns the attributes of a queue pair for a queue. Sleeps.
@@ -537,8 +537,11 @@ impl Connection {
     fn prepare(&self, device: &Device, accepted: AcceptedQueue) -> Result<Prepared> {
         let connections = &self.connections;
         let client = connections.client.lock().clone().ok_or(ENODEV)?;
-        let share = |pd: &Arc<ProtectionDomain>| self.share(pd);
-        let device = connections.devices.acquire(&client, device, share)?;
+        // Ports with other limits have other shared receives.
+        let in_capsule = in_capsule(&self.port, device);
+        let fit = |shared: &SharedReceives| shared.in_capsule() == in_capsule;
+        let share = |pd: &Arc<ProtectionDomain>| self.share(pd, in_capsule);
+        let device = connections.devices.acquire(&client, device, fit, share)?;
         let vector = match accepted.queue_id {
             0 => 0,
             _ => connections.next_vector.fetch_add(1, Ordering::Relaxed),

@@ -52,7 +52,7 @@ impl Client for Devices {
     }
 }
 
-/// A device with its protection domain and shared receives `S`, while a queue uses it.
+/// A device with its protection domain and shared receives `S`, while a queue uses them.
 struct Entry<S> {
     pd: Arc<ProtectionDomain>,
     shared: Arc<S>,
@@ -84,7 +84,8 @@ impl<S> UsedDevices<S> {
         )
     }
 
-    /// Begins a use of a device, whose first user makes the shared receives with `share`. May sleep.
+    /// Begins a use of a device with shared receives that `fit`. The first user makes them with `share`.
+    /// May sleep.
     ///
     /// # Errors
     ///
@@ -93,12 +94,13 @@ impl<S> UsedDevices<S> {
         self: &Arc<Self>,
         devices: &client::Registration<Devices>,
         device: &Device,
+        fit: impl Fn(&S) -> bool,
         share: impl FnOnce(&Arc<ProtectionDomain>) -> Result<S>,
     ) -> Result<DeviceUse<S>> {
         let mut entries = self.entries.lock();
         let known = entries
             .iter_mut()
-            .find(|entry| **entry.pd.device() == *device);
+            .find(|entry| **entry.pd.device() == *device && fit(&entry.shared));
         let (pd, shared) = match known {
             Some(entry) if entry.pd.device().is_removing() => return Err(ENODEV),
             Some(entry) => {

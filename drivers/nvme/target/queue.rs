@@ -420,7 +420,8 @@ impl TargetQueue {
         // Used only until the next call, so that the compiler need not copy it to the stack.
         let command = Command::from_bytes(parsed.command());
         let limits = DataLimits {
-            in_capsule: behind,
+            // Shared receives have more room than an admin queue.
+            in_capsule: behind.min(self.limits.in_capsule),
             ..self.limits
         };
         // Whether or not there is a controller: two Connect commands may have been parsed before.

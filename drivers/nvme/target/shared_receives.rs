@@ -17,13 +17,22 @@ use rrdma::rdma::{
 
 /// Receives that the queues on a device share: a queue for each completion vector; none if they are
 /// not shared.
-pub(crate) struct SharedReceives(KVec<Arc<SharedReceiveQueue<TargetQueue>>>);
+pub(crate) struct SharedReceives {
+    queues: KVec<Arc<SharedReceiveQueue<TargetQueue>>>,
+    in_capsule: u32,
+}
 
 impl SharedReceives {
-    /// No shared receives.
-    pub(crate) const NONE: Self = Self(KVec::new());
+    /// No shared receives, for queues with `in_capsule` bytes of data in a capsule.
+    pub(crate) fn none(in_capsule: u32) -> Self {
+        Self {
+            queues: KVec::new(),
+            in_capsule,
+        }
+    }
 
-    /// Creates the queues with `receives` receives each, and posts these. May sleep.
+    /// Creates the queues with `receives` receives each, which have room for `in_capsule` bytes of data,
+    /// and posts these. May sleep.
     ///
     /// # Errors
     ///
@@ -32,21 +41,26 @@ impl SharedReceives {
         let limits = pd.device().attributes();
         let vectors = limits.completion_vectors.min(limits.max_srq);
         let receives = receives.min(limits.max_srq_wr);
-        let mut queues = KVec::new();
+        let mut this = Self::none(in_capsule);
         for _ in 0..vectors {
             let queue = SharedReceiveQueue::with_sges(pd.clone(), receives, 2, |_event| {})?;
             for _ in 0..receives {
                 let capsule = Capsule::new(pd.device(), in_capsule)?;
                 queue.post(capsule).map_err(|unposted| unposted.error)?;
             }
-            queues.push(queue, GFP_KERNEL)?;
+            this.queues.push(queue, GFP_KERNEL)?;
         }
-        Ok(Self(queues))
+        Ok(this)
+    }
+
+    /// Returns how many bytes of data a capsule may have.
+    pub(crate) fn in_capsule(&self) -> u32 {
+        self.in_capsule
     }
 
     /// Returns the queue for a completion vector.
     pub(crate) fn of_vector(&self, vector: u32) -> Option<&Arc<SharedReceiveQueue<TargetQueue>>> {
-        let place = (vector as usize).checked_rem(self.0.len())?;
-        self.0.get(place)
+        let place = (vector as usize).checked_rem(self.queues.len())?;
+        self.queues.get(place)
     }
 }

@@ -105,6 +105,39 @@ broken_connections_lose_no_receives() {
 	leave
 }
 
+# Each port keeps its limit of in-capsule data, whichever had the first connection through the device.
+ports_with_different_in_capsule_data() {
+	local first
+	start use_srq=1 srq_size=256
+	target_port 4430 "$TARGET4" 4430
+	echo 16384 >"$NVMET/ports/4430/param_inline_data_size"
+	target_export 4430 "$NQN"
+	OBJECTS=$(rdma_objects)
+	for first in 4420 4430; do
+		SERVICE=$first connect "$TARGET4"
+		compare 4096
+		in_capsule 4430 'write 0x000' write,inline=16384,nlb=31
+		in_capsule 4420 'write 0x000' write,inline=4096
+		in_capsule 4420 'write (0x016|disconnected|broken)' write,inline=8192,nlb=15
+		leave
+	done
+}
+
+# in_capsule PORT OUTCOME COMMAND: send a command on an I/O queue.
+in_capsule() {
+	run "$HOSTILE" "$TARGET4" "$1" "$NQN" admin io "$3" vanish
+	has "$OUTPUT" "^$2$"
+}
+
+# An admin queue has none, though its receives are those of I/O queues.
+no_in_capsule_data_on_an_admin_queue() {
+	start use_srq=1 srq_size=256
+	connect "$TARGET4"
+	run "$HOSTILE" "$TARGET4" 4420 "$NQN" cm connect,inline=1024 vanish
+	has "$OUTPUT" $'\nconnect (0x016|disconnected|broken)$'
+	leave
+}
+
 too_small() {
 	modprobe -r "$TARGET_DRIVER"
 	expect 1 modprobe "$TARGET_DRIVER" use_srq=1 srq_size=255
@@ -116,4 +149,6 @@ main_with_known setup \
 	far_smaller_than_the_load \
 	aborted_connections_lose_no_receives \
 	broken_connections_lose_no_receives \
+	ports_with_different_in_capsule_data \
+	no_in_capsule_data_on_an_admin_queue \
 	too_small
