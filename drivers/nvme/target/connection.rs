@@ -59,6 +59,7 @@ use nvme_proto::{
     policy::{
         accept::{
             AcceptedQueue,
+            HostLoad,
             Offer, //
         },
         command_data::DataLimits, //
@@ -107,8 +108,9 @@ use rrdma::{
 /// Time that a host has to complete the exchange of messages.
 const ACCEPT_TIME: Msecs = Msecs::from_secs(15);
 
-/// Connections that make a step at a time: those in [`MAX_REQUESTS`], and those that end.
-const MAX_STEPS: u32 = 512;
+/// Connections that make a step at a time: those in [`MAX_REQUESTS`], and those that end, of several
+/// hosts. C: `WQ_DFL_ACTIVE`.
+const MAX_STEPS: u32 = 1024;
 
 /// Requests whose host has not completed the exchange of messages. More are rejected, so that hosts
 /// that never complete it leave room for the end of connections.
@@ -207,6 +209,12 @@ impl Connections {
         let Some(permit) = Permit::new(self) else {
             return;
         };
+        let host = incoming.peer_address();
+        if let Err(reason) = self.load_of(host).admit() {
+            // If the host is gone, nobody needs the reason.
+            let _ = incoming.reject(&reason.encode());
+            return self.log(host, Refusal::Rejected(reason));
+        }
         let Ok(connection) = Connection::new(port.clone(), incoming, permit) else {
             return;
         };
@@ -217,6 +225,35 @@ impl Connections {
             .is_ok()
         {
             connection.begin();
+        }
+    }
+
+    /// Returns what `host` has begun or ended that is not complete. May sleep.
+    fn load_of(&self, host: Address) -> HostLoad {
+        let list = self.list.lock();
+        let of_host = list.iter().filter(|known| known.host.ip() == host.ip());
+        of_host.fold(HostLoad::default(), |mut load, connection| {
+            if connection.is_ending.load(Ordering::Relaxed) {
+                load.ending = load.ending.saturating_add(1);
+            } else if !connection.is_established.load(Ordering::Relaxed) {
+                load.requests = load.requests.saturating_add(1);
+            }
+            load
+        })
+    }
+
+    fn log(&self, host: Address, refusal: Refusal) {
+        if !self.log_limit.allows(c"nvmet_rdma_rust") {
+            return;
+        }
+        match refusal {
+            Refusal::Rejected(reason) => {
+                pr_warn!(
+                    "host {host}: connection request rejected: {}\n",
+                    Show(reason)
+                );
+            }
+            Refusal::Failed(error) => pr_warn!("host {host}: not connected: {error}\n"),
         }
     }
 
@@ -305,6 +342,7 @@ pub(crate) struct Connection {
     host: Address,
     #[pin]
     state: Mutex<State>,
+    is_established: AtomicBool,
     is_ending: AtomicBool,
     /// Completed for the thread that accepts the request.
     wake: Arc<TimedCompletion>,
@@ -326,7 +364,7 @@ impl WorkItem for Connection {
                 match Self::establish(&this, incoming) {
                     Ok(queue) => Self::start(&this, queue),
                     Err(refusal) => {
-                        this.log(refusal);
+                        this.connections.log(this.host, refusal);
                         this.connections.forget(&this);
                     }
                 }
@@ -392,6 +430,7 @@ impl Connection {
                     State::Requested(incoming, permit),
                     "nvmet_rdma_rust::Connection"
                 ),
+                is_established: AtomicBool::new(false),
                 is_ending: AtomicBool::new(false),
                 wake,
                 work <- new_work!("nvmet_rdma_rust::Connection::work"),
@@ -428,22 +467,6 @@ impl Connection {
         match &*self.state.lock() {
             State::Connected(queue) => queue.device.is_of(device),
             _ => false,
-        }
-    }
-
-    fn log(&self, refusal: Refusal) {
-        if !self.connections.log_limit.allows(c"nvmet_rdma_rust") {
-            return;
-        }
-        let host = self.host;
-        match refusal {
-            Refusal::Rejected(reason) => {
-                pr_warn!(
-                    "host {host}: connection request rejected: {}\n",
-                    Show(reason)
-                );
-            }
-            Refusal::Failed(error) => pr_warn!("host {host}: not connected: {error}\n"),
         }
     }
 
@@ -510,6 +533,7 @@ impl Connection {
     fn start(this: &Arc<Self>, queue: ConnectedQueue) {
         let queue_pair = queue.connected.queue_pair().clone();
         let device = queue.device.device().clone();
+        this.is_established.store(true, Ordering::Relaxed);
         // From here on, whoever ends a controller or a device finds the connection. No command was
         // executed before, so there is no controller to miss.
         *this.state.lock() = State::Connected(queue);

@@ -22,6 +22,38 @@ const MAX_QUEUE_ID: u16 = 128;
 /// Receives that a host has use for. C: `NVMET_MAX_QUEUE_SIZE`.
 const MAX_RECEIVES: u16 = 1024;
 
+/// Requests of one host that the target has not completed, at most. A host that never completes them
+/// leaves room for others.
+const MAX_REQUESTS_OF_HOST: usize = 128;
+
+/// Connections of one host that end, at most. They end late if a disk does not complete their commands;
+/// until then, the host gets no more memory of the target. More than the queues of a controller, so
+/// that a host can connect again at once. C: `NVMET_RDMA_BACKLOG`, for all hosts.
+const MAX_ENDING_OF_HOST: usize = 256;
+
+/// Connections of a host for which the target works without serving it.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct HostLoad {
+    /// Requests that are not completed.
+    pub requests: usize,
+    /// Connections that end.
+    pub ending: usize,
+}
+
+impl HostLoad {
+    /// Decides whether the target considers one more request of the host.
+    ///
+    /// # Errors
+    ///
+    /// The reason to reject it with.
+    pub fn admit(self) -> Result<(), CmStatus> {
+        match self.requests < MAX_REQUESTS_OF_HOST && self.ending < MAX_ENDING_OF_HOST {
+            true => Ok(()),
+            false => Err(CmStatus::NoResources),
+        }
+    }
+}
+
 /// What a target knows of a connection request.
 #[derive(Clone, Copy, Debug)]
 pub struct Offer<'a> {

@@ -41,6 +41,18 @@ fn accepts_what_linux_sends() {
 }
 
 #[test]
+fn rejects_a_host_that_never_completes() {
+    let load = |requests, ending| HostLoad { requests, ending };
+    // A host with a controller of 129 queues ends it and connects all of them at once.
+    for admitted in [load(0, 0), load(127, 0), load(0, 255), load(127, 255)] {
+        assert_eq!(admitted.admit(), Ok(()));
+    }
+    for rejected in [load(128, 0), load(0, 256), load(usize::MAX, usize::MAX)] {
+        assert_eq!(rejected.admit(), Err(CmStatus::NoResources));
+    }
+}
+
+#[test]
 fn short_or_unknown() {
     let data = REQUEST.encode();
     let offer = |private_data| Offer {

@@ -124,9 +124,76 @@ memory_returns() {
 	rdma_back_to "$OBJECTS"
 }
 
+# The backend of one subsystem completes no writes, so the queues of its host cannot end. That host must wait;
+# others are served.
+stuck_backend() {
+	local n each steps=()
+	need_core "connects from one address"
+	modprobe -q dm_mod && command -v dmsetup >/dev/null || skip "no device mapper"
+	start_single
+	backend_stuck
+	target_subsystem "$HOSTILE_NQN"
+	target_namespace "$HOSTILE_NQN" 1 "$BACKEND"
+	target_export 4420 "$HOSTILE_NQN"
+	run dmsetup suspend --noflush rnvmf_stuck
+	for n in {1..32}; do
+		steps+=("cm,qid=$n,hsqsize=1,hrqsize=2" "connect,qid=$n,sqsize=1" write,nowait)
+	done
+	for each in {1..8}; do
+		hostile admin "${steps[@]}" vanish
+		same "queues of host $each" 32 "$(grep -c '^connect 0x000' <<<"$OUTPUT")"
+	done
+	wait_until "$SOON" is_told_to_wait || fail "accepts more connections: $OUTPUT"
+	connect "$TARGET4" -w "$HOST4"
+	compare 4096
+	disconnect "$CTRL"
+	run dmsetup resume rnvmf_stuck
+	rdma_back_to "$OBJECTS"
+	hostile admin io read bye
+	has "$OUTPUT" '^read 0x000$'
+}
+
+# A host with connection requests that it never completes must wait; others are served.
+unfinished_requests() {
+	local each steps=()
+	need_core "connects from one address"
+	[ "$SLOWDOWN" = 1 ] || skip "the target waits 15 seconds for a request, also on a slow machine"
+	start_single
+	for each in {1..16}; do
+		steps+=(cm,no-rtu)
+	done
+	for each in {1..8}; do
+		"$HOSTILE" "$TARGET4" 4420 "$HOSTILE_NQN" "${steps[@]}" stop <&"$PAUSE_FD" >"$SCRATCH/unfinished$each" 2>&1 &
+		defer end_process $!
+	done
+	for each in {1..8}; do
+		wait_until "$SOON" grep -qx stop "$SCRATCH/unfinished$each" || fail "$(<"$SCRATCH/unfinished$each")"
+	done
+	is_told_to_wait || fail "accepts more requests: $OUTPUT"
+	connect "$TARGET4" -w "$HOST4"
+	compare 4096
+	disconnect "$CTRL"
+}
+
+# backend_stuck: create a disk that `dmsetup` suspends: it then takes any number of I/Os, and completes none.
+backend_stuck() {
+	backend_memory stuck 16 512
+	run dmsetup create rnvmf_stuck --table "0 32768 linear $BACKEND 0"
+	defer dmsetup remove --force rnvmf_stuck
+	BACKEND=/dev/dm-$(dmsetup info -c --noheadings -o minor rnvmf_stuck)
+}
+
+# is_told_to_wait: whether the hostile host is rejected, because the target lacks resources.
+is_told_to_wait() {
+	hostile cm
+	[ "$OUTPUT" = 'cm rejected reason 28 recfmt 0 sts 6' ]
+}
+
 main_with_known setup \
 	connect_and_vanish \
 	connect_and_vanish_over_a_lossy_link \
 	with_verified_io \
 	fall_silent \
+	stuck_backend \
+	unfinished_requests \
 	memory_returns
