@@ -470,7 +470,11 @@ impl TargetQueue {
     /// Ends a command whose data is not where it may be.
     #[cold]
     fn refuse(&self, parsed: Parsed<Rdma>, opcode: u8, code: Code) {
-        self.log(fmt!("command {opcode:#04x} refused: {}", Name(code)));
+        match code {
+            // The same number has another name for commands that write.
+            Code::CONNECT_INVALID_PARAMETER => self.log(fmt!("Connect refused: not as requested")),
+            _ => self.log(fmt!("command {opcode:#04x} refused: {}", Name(code))),
+        }
         parsed.fail(code.get() | DNR);
     }
 

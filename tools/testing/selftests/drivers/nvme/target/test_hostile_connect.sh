@@ -98,6 +98,38 @@ connect 0x00c
 read 0x000' admin io,qid=1 cm,qid=1 connect,qid=1 use,queue=1 read
 }
 
+# Nothing in a connection request tells the subsystem, so the target cannot know the controller before Connect.
+controller_of_another_host() {
+	answers 'cm accepted crqsize 32
+connect 0x182
+cm accepted crqsize 32
+connect 0x182' admin cm,qid=1 connect,qid=1,hostnqn=nqn.2014-08.org.nvmexpress:another \
+		cm,qid=1,cntlid=1 connect,qid=1,hostnqn=nqn.2014-08.org.nvmexpress:another
+}
+
+controller_that_ended() {
+	local id
+	hostile cm connect,show bye
+	id=${OUTPUT##* }
+	rdma_back_to "$OBJECTS"
+	answers 'cm accepted crqsize 32
+connect 0x182' cm,qid=1 connect,qid=1,cntlid=$((id))
+}
+
+# nvmet gives a new controller the lowest identifier that is free. A reference that a refused Connect has lost
+# keeps its controller, and the identifier.
+refused_connects_keep_no_controller() {
+	local first
+	hostile cm connect,show
+	first=$OUTPUT
+	rdma_back_to "$OBJECTS"
+	each_answers '0x182|0x00c' 'admin io cm,qid=1' connect,qid=1 connect,qid=1,hostnqn=none connect,qid=1,sqsize=0
+	each_answers '0x182' cm connect,sqsize=0 connect,cntlid=1
+	rdma_back_to "$OBJECTS"
+	hostile cm connect,show
+	same "new controller" "$first" "$OUTPUT"
+}
+
 connect_twice() {
 	answers 'connect 0x00c
 get 0x000' admin connect get
@@ -118,6 +150,7 @@ get 0x000' cm connect,nowait connect,sqsize=0,nowait wait,count=2 get
 other_queue_identifier() {
 	answers 'cm accepted crqsize 32
 connect 0x182' admin cm,qid=2 connect,qid=1
+	same "lines in the log" 1 "$(logged 'queue 2: Connect refused: ')"
 	answers 'cm accepted crqsize 32
 connect 0x182' cm,qid=1 connect,qid=0
 }
@@ -200,6 +233,9 @@ main_with_known hostile_setup \
 	no_reads_at_the_host \
 	no_admin_queue \
 	same_queue_twice \
+	controller_of_another_host \
+	controller_that_ended \
+	refused_connects_keep_no_controller \
 	connect_twice \
 	two_connects_at_once \
 	other_queue_identifier \
