@@ -119,18 +119,20 @@ impl Sgl {
     pub fn parse(bytes: &[u8; Self::SIZE]) -> Result<DataBlock, SglError> {
         let fields = Reader::over(bytes);
         let address = fields.u64::<0>();
+        // One word: the compiler would copy fields that overlap to the stack.
+        let rest = fields.u64::<8>();
         let keyed = |invalidate| DataBlock::Keyed {
             address,
-            length: fields.u32::<8>() & Self::MAX_KEYED_LEN,
-            key: fields.u32::<11>(),
+            length: rest as u32 & Self::MAX_KEYED_LEN,
+            key: (rest >> 24) as u32,
             invalidate,
         };
-        match fields.u8::<15>() {
+        match (rest >> 56) as u8 {
             Self::KEYED_DATA_BLOCK => Ok(keyed(Invalidate::ByHost)),
             Self::KEYED_DATA_BLOCK_INVALIDATE => Ok(keyed(Invalidate::ByTarget)),
             Self::DATA_BLOCK_OFFSET => Ok(DataBlock::InCapsule {
                 offset: address,
-                length: fields.u32::<8>(),
+                length: rest as u32,
             }),
             kind if kind & 0xf0 == 0 || kind & 0xf0 == Self::KEYED_DATA_BLOCK => {
                 Err(SglError::Subtype(kind))
