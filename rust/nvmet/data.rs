@@ -4,14 +4,15 @@
 
 use crate::{
     bindings,
+    capsule::Capsule,
     types::TransportTypes, //
 };
 use core::ptr::NonNull;
 use kernel::prelude::*;
 use rrdma::{
     rdma::{
-        dma::DmaBuffer,
-        rw::RdmaRw, //
+        rw::RdmaRw,
+        wr::Operation, //
     },
     scatter::{
         Direction,
@@ -103,47 +104,46 @@ unsafe impl Listed for Sgl {
     }
 }
 
-/// Data that came in a capsule: a part of the receive's buffer.
+/// Data that came in a capsule.
 ///
 /// # Invariants
 ///
-/// `offset + length` does not exceed the buffer, and `length` is not 0.
+/// `offset + length` does not exceed the capsule's room for data, and `length` is not 0.
 pub struct InlineData {
-    // Boxed, as data is moved with each command.
-    buffer: KBox<DmaBuffer>,
+    capsule: Operation<Capsule>,
     offset: u32,
     length: u32,
 }
 
 impl InlineData {
-    /// Takes the buffer of a receive that has completed.
+    /// Takes a capsule that was received.
     ///
     /// # Errors
     ///
-    /// Returns the buffer if it does not have `length` bytes at `offset`, or if `length` is 0.
+    /// Returns the capsule if it does not have `length` bytes at `offset`, or if `length` is 0.
     #[inline]
     pub fn new(
-        mut buffer: KBox<DmaBuffer>,
+        mut capsule: Operation<Capsule>,
         offset: u32,
         length: u32,
-    ) -> Result<Self, KBox<DmaBuffer>> {
+    ) -> Result<Self, Operation<Capsule>> {
         let end = offset.checked_add(length);
-        let fits = end.is_some_and(|end| end as usize <= buffer.read().len());
+        let fits = end.is_some_and(|end| end as usize <= capsule.data().len());
         if length == 0 || !fits {
-            return Err(buffer);
+            return Err(capsule);
         }
         // INVARIANT: Checked above.
         Ok(Self {
-            buffer,
+            capsule,
             offset,
             length,
         })
     }
 
-    /// Returns the buffer.
+    /// Returns the capsule.
     #[inline]
-    pub fn into_buffer(self) -> KBox<DmaBuffer> {
-        self.buffer
+    pub fn into_capsule(self) -> Operation<Capsule> {
+        self.capsule
     }
 }
 
@@ -174,7 +174,7 @@ impl<T: TransportTypes> Data<T> {
             Self::Write(write) => write.data(),
             Self::Inline(data) => {
                 let from = data.offset as usize;
-                let bytes = data.buffer.read().get(from..).unwrap_or_default();
+                let bytes = data.capsule.data().get(from..).unwrap_or_default();
                 // SAFETY: By the type invariants, so many bytes follow. They are in memory of
                 // `kmalloc()`. The rest are the safety requirements.
                 unsafe { bindings::sg_init_one(entry, bytes.as_ptr().cast(), data.length) };

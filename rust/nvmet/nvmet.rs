@@ -8,6 +8,7 @@
 //! - [`Port`]: a port of the configuration.
 //! - [`SubmissionQueue`]: nvmet's part of a queue.
 //! - [`Request`], [`Parsed`]: a command, owned by whoever may act on it next.
+//! - [`Capsule`]: a receive for a command.
 //! - [`Sgl`], [`Data`]: the data of a command.
 //!
 //! The crate uses a private header of the kernel. `tools/boot/check-layout` compares the structures
@@ -17,6 +18,7 @@
 const __LOG_PREFIX: &[u8] = b"nvmet\0";
 
 mod bindings;
+mod capsule;
 mod data;
 mod port;
 mod registration;
@@ -25,10 +27,11 @@ mod submission_queue;
 mod transport;
 mod types;
 
+pub use capsule::{Capsule, CapsuleReceiver, COMMAND_SIZE};
 pub use data::{Data, InlineData, Sgl};
 pub use port::Port;
 pub use registration::Registration;
-pub use request::{Begun, Parsed, Request, COMMAND_SIZE, COMPLETION_SIZE};
+pub use request::{Begun, Parsed, Request};
 pub use submission_queue::{ControllerId, SubmissionQueue};
 pub use transport::Transport;
 pub use types::{PortLimit, PortLimits, TransportTypes};

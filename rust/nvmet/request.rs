@@ -14,6 +14,7 @@
 
 use crate::{
     bindings,
+    capsule::COMMAND_SIZE,
     data::Data,
     submission_queue::SubmissionQueue,
     types::TransportTypes, //
@@ -31,14 +32,15 @@ use kernel::{
 };
 use rrdma::{
     errno::ENOTCONN,
-    rdma::qp::QueuePair, //
+    rdma::{
+        pd::ProtectionDomain,
+        qp::QueuePair,
+        wr::SendMemory, //
+    },
 };
 
-/// Size of a command in bytes.
-pub const COMMAND_SIZE: usize = 64;
-
 /// Size of a completion in bytes.
-pub const COMPLETION_SIZE: usize = 16;
+const COMPLETION_SIZE: usize = 16;
 
 const _: () = assert!(size_of::<bindings::nvme_command>() == COMMAND_SIZE);
 const _: () = assert!(size_of::<bindings::nvme_completion>() == COMPLETION_SIZE);
@@ -48,13 +50,13 @@ const _: () = assert!(size_of::<bindings::nvme_completion>() == COMPLETION_SIZE)
 ///
 /// # Invariants
 ///
-/// `req` has the addresses of `command` and `completion`, the port of its submission queue, and a
+/// `req` has the addresses of `command` and of the buffer of `completion`, the port of its submission queue, and a
 /// reference to this queue.
 #[repr(C)]
 struct Memory<T: TransportTypes> {
     req: Opaque<bindings::nvmet_req>,
     command: Opaque<bindings::nvme_command>,
-    completion: Opaque<bindings::nvme_completion>,
+    completion: SendMemory,
     /// Lists in-capsule data.
     entry: Opaque<bindings::scatterlist>,
     data: Data<T>,
@@ -91,16 +93,24 @@ pub enum Begun<T: TransportTypes> {
 }
 
 impl<T: TransportTypes> Request<T> {
-    /// Allocates a request, with the transport's data. It must be dropped before `sq` is destroyed,
+    /// Allocates a request, with the transport's data, whose completions are sent by queue pairs of `pd`. It
+    /// must be dropped before `sq` is destroyed,
     /// or while that waits. May sleep.
     ///
     /// # Errors
     ///
     /// `ENOTCONN` if the queue is being destroyed, or has no queue pair; `ENOMEM`.
-    pub fn new(sq: &SubmissionQueue<T>, private: T::Command) -> Result<Self> {
+    pub fn new(
+        sq: &SubmissionQueue<T>,
+        pd: &ProtectionDomain,
+        private: T::Command,
+    ) -> Result<Self> {
         if sq.queue_pair().is_null() {
             return Err(ENOTCONN);
         }
+        let mut completion = SendMemory::new(pd, COMPLETION_SIZE)?;
+        // It stays at its address, and is aligned as memory of `kmalloc()` of this size.
+        let cqe = completion.buffer_mut().write().as_mut_ptr();
         let memory = KBox::new_uninit(GFP_KERNEL)?;
         let entered = sq.enter().ok_or(ENOTCONN)?;
         // INVARIANT: `Memory` owns the reference. The other fields are set below.
@@ -109,7 +119,7 @@ impl<T: TransportTypes> Request<T> {
             Memory {
                 req: Opaque::zeroed(),
                 command: Opaque::zeroed(),
-                completion: Opaque::zeroed(),
+                completion,
                 entry: Opaque::zeroed(),
                 data: Data::None,
                 private,
@@ -121,7 +131,7 @@ impl<T: TransportTypes> Request<T> {
             (*req).sq = entered.into_raw();
             (*req).port = sq.port().as_raw();
             (*req).cmd = memory.command.get();
-            (*req).cqe = memory.completion.get();
+            (*req).cqe = cqe.cast();
         }
         // INVARIANT: nvmet does not know the new memory.
         Ok(Self(memory))
@@ -145,17 +155,25 @@ impl<T: TransportTypes> Request<T> {
         mem::replace(&mut self.0.data, Data::None)
     }
 
-    /// Returns the completion, after the response.
+    /// Returns whether the command has succeeded, after the response.
     #[inline]
-    pub fn completion(&self) -> [u8; COMPLETION_SIZE] {
-        // SAFETY: The bytes are initialised, and nvmet does not use them.
-        unsafe {
-            self.0
-                .completion
-                .get()
-                .cast::<[u8; COMPLETION_SIZE]>()
-                .read()
-        }
+    pub fn has_succeeded(&self) -> bool {
+        // SAFETY: The completion is initialised, and nvmet does not use it.
+        let status = unsafe { (*(*self.0.req.get()).cqe).status };
+        // Bit 0 is the phase tag.
+        u16::from_le(status) >> 1 == 0
+    }
+
+    /// Passes the completion to the device, before it is posted.
+    #[inline]
+    pub fn give_completion(&mut self) {
+        self.0.completion.buffer_mut().give_back();
+    }
+
+    /// Returns the completion, to be sent.
+    #[inline]
+    pub fn completion(&self) -> &SendMemory {
+        &self.0.completion
     }
 
     /// Sets the command.
@@ -175,7 +193,7 @@ impl<T: TransportTypes> Request<T> {
     /// queue. If nvmet refuses the command, [`respond`](crate::Transport::respond) is called before
     /// this returns. Process context.
     #[inline]
-    pub fn begin(self, queue: &QueuePair<T::Endpoint>, sq: &SubmissionQueue<T>) -> Begun<T> {
+    pub fn begin(mut self, queue: &QueuePair<T::Endpoint>, sq: &SubmissionQueue<T>) -> Begun<T> {
         let req = self.0.req.get();
         // `respond` may drop the request, and uses the queue pair afterwards.
         //
@@ -184,6 +202,8 @@ impl<T: TransportTypes> Request<T> {
         if !is_own || !ptr::eq(queue, sq.queue_pair()) {
             return Begun::Refused(self);
         }
+        // nvmet writes the completion.
+        let _ = self.0.completion.buffer_mut().read();
         let memory = NonNull::from(KBox::leak(self.0));
         // SAFETY: The memory is owned by this function until `nvmet_req_init()`, and stays at its
         // address. The request has a reference to its submission queue, which is initialised.
@@ -246,6 +266,12 @@ impl<T: TransportTypes> Parsed<T> {
                 .cast::<[u8; COMMAND_SIZE]>()
                 .read()
         }
+    }
+
+    /// Returns the opcode of the command.
+    #[inline(always)]
+    pub fn opcode(&self) -> u8 {
+        self.command()[0]
     }
 
     /// Returns how many bytes of data the command has, if nvmet can tell; 0 otherwise. C:

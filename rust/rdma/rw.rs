@@ -52,7 +52,7 @@ use super::{
     wr::{
         Complete,
         Operation,
-        Sge,
+        SendMemory,
         Unposted, //
     },
 };
@@ -67,7 +67,6 @@ use crate::{
 };
 use core::{
     cell::Cell,
-    ffi::c_int,
     mem::{
         self,
         ManuallyDrop, //
@@ -447,7 +446,7 @@ impl<D: Listed + Send + 'static, E: QpContext> RdmaRw<D, E> {
     unsafe fn post_before(
         &self,
         queue: &QueuePair<E>,
-        send: &mut bindings::ib_send_wr,
+        send: *mut bindings::ib_send_wr,
         grace: &rcu::Guard,
     ) -> Result<(), (Error, bool)> {
         let state = self.begin(queue).map_err(|error| (error, false))?;
@@ -570,36 +569,10 @@ pub trait RwOperation<E: QpContext>: Complete<E> {
     fn rdma_rw(&self) -> Option<&RdmaRw<Self::Data, E>>;
 }
 
-/// A message, which may follow an RDMA write.
-pub struct Message<'a> {
-    /// The data of the message.
-    pub sge: Sge<'a>,
-    /// The key of the peer that the message invalidates (`IB_WR_SEND_WITH_INV`).
-    pub invalidate: Option<u32>,
-}
-
-impl Message<'_> {
-    /// Returns the signalled work request, whose piece is `sge`.
-    #[inline]
-    fn work_request(
-        &self,
-        sge: &mut bindings::ib_sge,
-        cqe: *mut bindings::ib_cqe,
-    ) -> bindings::ib_send_wr {
-        let mut send = bindings::ib_send_wr {
-            sg_list: sge,
-            num_sge: 1,
-            opcode: bindings::ib_wr_opcode_IB_WR_SEND,
-            send_flags: bindings::ib_send_flags_IB_SEND_SIGNALED as c_int,
-            ..pin_init::zeroed()
-        };
-        send.__bindgen_anon_1.wr_cqe = cqe;
-        if let Some(rkey) = self.invalidate {
-            send.opcode = bindings::ib_wr_opcode_IB_WR_SEND_WITH_INV;
-            send.ex.invalidate_rkey = rkey;
-        }
-        send
-    }
+/// An operation with a message, which may follow an RDMA write.
+pub trait MessageOperation<E: QpContext>: RwOperation<E> {
+    /// Returns the message; `None` if the operation has none now.
+    fn message(&self) -> Option<&SendMemory>;
 }
 
 impl<E: QpContext> QueuePair<E> {
@@ -629,19 +602,20 @@ impl<E: QpContext> QueuePair<E> {
         unsafe { operation.post_with(self, 0, post) }
     }
 
-    /// Posts all work requests of the operation's RDMA write, if it has one, and a message behind
-    /// them, with which the operation completes (`rdma_rw_ctx_wrs`). Any context.
+    /// Posts all work requests of the operation's RDMA write, if it has one, and its message behind them,
+    /// with which the operation completes (`rdma_rw_ctx_wrs`). The message invalidates the key
+    /// `invalidate` of the peer (`IB_WR_SEND_WITH_INV`). Any context.
     ///
     /// # Errors
     ///
     /// Those of [`post_rdma_rw`](Self::post_rdma_rw), except that an operation may have neither read
-    /// nor write; and `EINVAL` if it has an RDMA read, or if the memory of the message is mapped for
-    /// another device or not for reading by the device.
+    /// nor write; and `EINVAL` if it has an RDMA read or no message, or if the memory of the message is
+    /// for another domain.
     #[inline]
-    pub fn post_message<T: RwOperation<E>>(
+    pub fn post_message<T: MessageOperation<E>>(
         &self,
         operation: Operation<T>,
-        message: impl for<'a> FnOnce(&'a T) -> Message<'a>,
+        invalidate: Option<u32>,
     ) -> Result<(), Unposted<T>>
     where
         E::QpType: Reliable,
@@ -650,22 +624,19 @@ impl<E: QpContext> QueuePair<E> {
             return Err(Unposted { error, operation });
         }
         let post = |body: &T, cqe, grace: &rcu::Guard| {
-            let message = message(body);
-            let mut sge = match message.sge.as_source(self.local_memory()) {
-                Ok(sge) => sge,
-                Err(error) => return Err((error, false)),
-            };
-            let mut send = message.work_request(&mut sge, cqe);
+            let message = body.message().ok_or((EINVAL, false))?;
+            // SAFETY: The message is part of the operation, which is not posted. So nobody else uses
+            // its work request.
+            let send = unsafe { message.work_request(self.local_memory(), cqe, invalidate) };
+            let send = send.map_err(|error| (error, false))?;
             match body.rdma_rw() {
-                // SAFETY: The write and the memory of the message are part of the body and so live
-                // as long. The message completes with the entry.
-                Some(write) if write.is_write() => unsafe {
-                    write.post_before(self, &mut send, grace)
-                },
+                // SAFETY: The write and the message are part of the body and so live as long. The
+                // message completes with the entry.
+                Some(write) if write.is_write() => unsafe { write.post_before(self, send, grace) },
                 Some(_) => Err((EINVAL, false)),
                 None => {
                     // SAFETY: As above. A reliable service does not count sends.
-                    let posted = unsafe { self.post_raw_send(&send, grace) };
+                    let posted = unsafe { self.post_raw_send(send, grace) };
                     posted.map_err(|(error, _)| (error, false))
                 }
             }

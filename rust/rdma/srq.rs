@@ -44,9 +44,9 @@ use super::{
         Srq, //
     },
     wr::{
+        with_receive_wr,
         Operation,
         Receive,
-        ReceiveSges,
         Unposted, //
     },
 };
@@ -205,15 +205,12 @@ impl<E: QpContext> SharedReceiveQueue<E> {
     #[inline]
     pub fn post<T: Receive<E>>(&self, operation: Operation<T>) -> Result<(), Unposted<T>> {
         let fail = |(error, operation)| Unposted { error, operation };
-        let mut sges = match ReceiveSges::of(&*operation, self.pd.local_memory()) {
-            Ok(sges) => sges,
-            Err(error) => return Err(fail((error, operation))),
-        };
-        let post = |cqe| {
-            let request = sges.work_request(cqe);
-            // SAFETY: `raw` is alive by the type invariant. The work request is well-formed. The
-            // memory that it names belongs to the operation, which `table` owns.
-            to_result(unsafe { bindings::ib_post_srq_recv(self.raw.as_ptr(), &request) })
+        let post = |body: &mut T, cqe| {
+            with_receive_wr(body, self.pd.local_memory(), cqe, |request| {
+                // SAFETY: `raw` is alive by the type invariant. The work request is well-formed. The
+                // memory that it names belongs to the operation, which `table` owns.
+                to_result(unsafe { bindings::ib_post_srq_recv(self.raw.as_ptr(), request) })
+            })
         };
         // SAFETY: The queue pairs that use this queue have context `E`. The table is dropped after
         // all of them and the queue were destroyed.

@@ -29,7 +29,9 @@ mod datagram;
 mod operation;
 mod payload;
 mod post;
+mod receive_memory;
 mod request;
+mod send_memory;
 mod wr_buffer;
 
 pub use batch::{
@@ -46,7 +48,10 @@ pub use operation::{
     Receive,
     Unposted, //
 };
-pub(super) use post::ReceiveSges;
+pub(super) use post::with_receive_wr;
+
+pub use receive_memory::ReceiveMemory;
+pub use send_memory::SendMemory;
 
 pub use payload::{
     Inline,

@@ -3,7 +3,6 @@
 //! nvmet_rdma_rust: the NVMe/RDMA transport under nvmet, in place of nvmet-rdma.
 //!
 //! - [`devices`]: RDMA devices, and what the queues on one share.
-//! - [`capsule`]: receives for commands.
 //! - [`rdma`]: the transport as a type, and how responses are sent.
 //! - [`queue`]: one queue: commands from their capsule to their response.
 //! - [`connection`]: accepts a connection request, and ends the connection.
@@ -20,7 +19,6 @@ use kernel::{
 use nvmet::Registration;
 use rdma::Rdma;
 
-mod capsule;
 mod connection;
 mod devices;
 mod listener;

@@ -27,15 +27,9 @@ use slots::{
     Slots, //
 };
 
-use crate::{
-    capsule::{
-        Capsule,
-        CapsuleReceiver, //
-    },
-    rdma::{
-        Rdma,
-        LIMITS, //
-    },
+use crate::rdma::{
+    Rdma,
+    LIMITS, //
 };
 use core::{
     mem,
@@ -69,7 +63,10 @@ use nvme_proto::{
 };
 use nvmet::{
     Begun,
+    Capsule,
+    CapsuleReceiver,
     Data,
+    InlineData,
     Parsed,
     Port,
     PortLimits,
@@ -77,8 +74,7 @@ use nvmet::{
     Sgl,
     SubmissionQueue,
     TransportTypes,
-    COMMAND_SIZE,
-    COMPLETION_SIZE, //
+    COMMAND_SIZE, //
 };
 use rrdma::{
     log::RateLimit,
@@ -93,11 +89,6 @@ use rrdma::{
             Completion,
             WcError, //
         },
-        device::DeviceRef,
-        dma::{
-            self,
-            DmaBuffer, //
-        },
         mr::RemoteKey,
         qp::{
             Fault,
@@ -106,14 +97,15 @@ use rrdma::{
             Rc, //
         },
         rw::{
-            Message,
+            MessageOperation,
             RdmaRw,
             RwContext,
             RwOperation, //
         },
         wr::{
             Complete,
-            Operation, //
+            Operation,
+            SendMemory, //
         },
     },
     sync::IrqLock,
@@ -140,7 +132,6 @@ pub(crate) struct Addresses {
 /// The work requests of a command: the RDMA READ of its data, or its response.
 pub(crate) struct Transfer {
     state: TransferState,
-    completion: DmaBuffer,
     /// The key that the response invalidates.
     invalidate: Option<u32>,
 }
@@ -165,17 +156,24 @@ pub(crate) struct Slot {
     transfer: Option<Operation<Transfer>>,
     /// `None` while data is transferred, and if the queue pair keeps it because a transfer failed.
     context: Option<RwContext<Sgl, TargetQueue>>,
-    /// The capsule of a command with data behind it. Posted again before the response.
+    /// The capsule of a command with data behind it, until the command is executed. Posted again before
+    /// the response.
     capsule: Option<Operation<Capsule>>,
 }
 
 impl Slot {
     /// Takes the memory of an RDMA READ or WRITE back, and returns the data.
-    #[inline]
+    #[inline(always)]
     fn finish(&mut self, transferred: RdmaRw<Sgl, TargetQueue>) -> Option<Sgl> {
         let finished = transferred.finish()?;
         put(&mut self.context, finished.context);
         Some(finished.data)
+    }
+
+    /// Takes the memory of an RDMA READ or WRITE back that failed.
+    #[cold]
+    fn give_up(&mut self, transferred: RdmaRw<Sgl, TargetQueue>) {
+        self.finish(transferred);
     }
 }
 
@@ -277,15 +275,15 @@ impl TargetQueue {
     /// `ENOMEM`, or the error of the device.
     pub(crate) fn fill(queue: &Arc<QueuePair<Self>>) -> Result {
         let this = queue.context();
-        let device = queue.device();
+        let pd = queue.protection_domain();
         this.sq.attach(queue.clone());
         for _ in 0..this.nr_slots {
             let slot = Slot {
-                transfer: Some(Transfer::new(device)?),
+                transfer: Some(Transfer::new()?),
                 context: Some(RwContext::new(queue)?),
                 capsule: None,
             };
-            let request = Request::new(&this.sq, slot)?;
+            let request = Request::new(&this.sq, pd, slot)?;
             let mut slots = this.slots.lock();
             slots
                 .free
@@ -297,7 +295,7 @@ impl TargetQueue {
             None => this.accepted.commands,
         };
         for _ in 0..own {
-            let capsule = Capsule::new(device, this.limits.in_capsule)?;
+            let capsule = Capsule::new(pd, this.limits.in_capsule)?;
             queue
                 .post_receive(capsule)
                 .map_err(|unposted| unposted.error)?;
@@ -407,10 +405,18 @@ impl TargetQueue {
             _ => put(&mut request.private_mut().capsule, arrived.capsule),
         }
         match request.begin(queue, &self.sq) {
-            Begun::Parsed(parsed) => self.take_data(queue, arrived.data, parsed),
+            Begun::Parsed(parsed) => match parsed.opcode() {
+                Command::FABRICS => self.take_data_of_fabrics(queue, arrived.data, parsed),
+                _ => self.take_data(queue, arrived.data, parsed),
+            },
             Begun::Answered => {}
             Begun::Refused(request) => discard(request),
         }
+    }
+
+    #[cold]
+    fn take_data_of_fabrics(&self, queue: &QueuePair<Self>, behind: u32, parsed: Parsed<Rdma>) {
+        self.take_data(queue, behind, parsed);
     }
 
     /// Takes the data of a command, and executes the command once it has it. `behind` bytes of data came
@@ -434,10 +440,11 @@ impl TargetQueue {
                 parsed.execute(Data::None);
             }
             Ok(CommandData::InCapsule { offset, length }) => {
-                let capsule = parsed.private_mut().capsule.as_mut();
-                match capsule.and_then(|capsule| capsule.take_data(offset, length)) {
-                    Some(data) => parsed.execute(Data::Inline(data)),
-                    None => parsed.fail(Code::INVALID_SGL_OFFSET.get() | DNR),
+                let capsule = parsed.private_mut().capsule.take();
+                let data = capsule.map(|capsule| InlineData::new(capsule, offset, length));
+                match data {
+                    Some(Ok(data)) => parsed.execute(Data::Inline(data)),
+                    other => self.lacks_data(queue, parsed, other.and_then(Result::err)),
                 }
             }
             Ok(CommandData::Keyed {
@@ -455,7 +462,7 @@ impl TargetQueue {
                     length,
                     rkey: key,
                 };
-                let is_whole = parsed.data_length() == length as usize;
+                let is_whole = || parsed.data_length() == length as usize;
                 let pending = Pending {
                     transfer: DataTransfer::of(&command, self.accepted.queue_id, is_whole),
                     parsed,
@@ -465,6 +472,20 @@ impl TargetQueue {
             }
             Err(code) => self.refuse(parsed, opcode, code),
         }
+    }
+
+    /// Ends a command whose data is not in its capsule. Unreachable: it was checked against the length.
+    #[cold]
+    fn lacks_data(
+        &self,
+        queue: &QueuePair<Self>,
+        parsed: Parsed<Rdma>,
+        capsule: Option<Operation<Capsule>>,
+    ) {
+        if let Some(capsule) = capsule {
+            self.repost(queue, capsule);
+        }
+        parsed.fail(Code::INVALID_SGL_OFFSET.get() | DNR);
     }
 
     /// Ends a command whose data is not where it may be.
@@ -559,27 +580,35 @@ impl TargetQueue {
     ) {
         transfer.invalidate = None;
         put(&mut request.private_mut().transfer, transfer);
-        if !matches!(request.data(), Data::None) {
-            if let Data::Write(write) = request.take_data() {
-                request.private_mut().finish(write);
-            }
+        match request.take_data() {
+            Data::None => {}
+            Data::Write(write) => drop(request.private_mut().finish(write)),
+            Data::List(data) => drop(data),
+            // Unreachable: it was returned before the response.
+            Data::Inline(data) => discard(data),
         }
         self.release(queue, request);
     }
 
-    /// Puts the data of a command back to its capsule.
+    /// Posts the receive of a command again that was kept for its data.
     #[inline(always)]
-    fn return_data(request: &mut Request<Rdma>) {
+    fn return_data(&self, queue: &QueuePair<Self>, request: &mut Request<Rdma>) {
         if let Data::Inline(data) = request.take_data() {
-            if let Some(capsule) = &mut request.private_mut().capsule {
-                capsule.put_data(data);
-            }
+            self.repost(queue, data.into_capsule());
         }
     }
 
-    /// Posts the receive of a command again that was kept for data behind the command.
+    /// Posts the receive of a command again that was kept, though the command is not executed with its
+    /// data.
     #[inline(always)]
     fn return_capsule(&self, queue: &QueuePair<Self>, slot: &mut Slot) {
+        if slot.capsule.is_some() {
+            self.repost_kept(queue, slot);
+        }
+    }
+
+    #[cold]
+    fn repost_kept(&self, queue: &QueuePair<Self>, slot: &mut Slot) {
         if let Some(capsule) = slot.capsule.take() {
             self.repost(queue, capsule);
         }
@@ -589,26 +618,20 @@ impl TargetQueue {
     #[inline]
     pub(crate) fn respond(queue: &QueuePair<Self>, mut request: Request<Rdma>) {
         let this = queue.context();
-        let completion = request.completion();
         match request.data() {
-            Data::Inline(_) => Self::return_data(&mut request),
+            Data::Inline(_) => this.return_data(queue, &mut request),
             // A command that failed has no data.
-            Data::Write(_) if !is_success(&completion) => this.drop_data(&mut request),
+            Data::Write(_) if !request.has_succeeded() => this.drop_data(&mut request),
             _ => {}
         }
         this.return_capsule(queue, request.private_mut());
         let Some(mut transfer) = request.private_mut().transfer.take() else {
             return discard(request);
         };
-        if let Some(place) = transfer.completion.write().first_chunk_mut() {
-            *place = completion;
-        }
+        request.give_completion();
         transfer.set(TransferState::Respond(request));
-        let posted = queue.post_message(transfer, |transfer| Message {
-            sge: transfer.completion.sge(),
-            invalidate: transfer.invalidate,
-        });
-        if let Err(unposted) = posted {
+        let invalidate = transfer.invalidate;
+        if let Err(unposted) = queue.post_message(transfer, invalidate) {
             this.cannot_respond(queue, unposted.operation);
         }
     }
@@ -617,7 +640,7 @@ impl TargetQueue {
     #[cold]
     fn drop_data(&self, request: &mut Request<Rdma>) {
         if let Data::Write(write) = request.take_data() {
-            request.private_mut().finish(write);
+            request.private_mut().give_up(write);
         }
     }
 
@@ -679,13 +702,6 @@ impl TargetQueue {
             false => self.fail(fmt!("{name}: {}", failure.message())),
         }
     }
-}
-
-/// Returns whether the status field of a completion is 0.
-#[inline(always)]
-fn is_success(completion: &[u8; COMPLETION_SIZE]) -> bool {
-    // Bit 0 is the phase tag.
-    u128::from_le_bytes(*completion) >> 113 == 0
 }
 
 /// Prints the name of a status code.
@@ -750,7 +766,7 @@ fn read_data(
 fn cannot_read(mut transfer: Operation<Transfer>) {
     if let TransferState::Read(mut parsed, read) = transfer.take() {
         put(&mut parsed.private_mut().transfer, transfer);
-        parsed.private_mut().finish(read);
+        parsed.private_mut().give_up(read);
         parsed.fail(Code::DATA_TRANSFER_ERROR.get());
     }
 }
@@ -810,10 +826,9 @@ impl CapsuleReceiver for TargetQueue {
 
 impl Transfer {
     /// Allocates the work requests of a slot. May sleep.
-    fn new(device: &DeviceRef) -> Result<Operation<Self>> {
+    fn new() -> Result<Operation<Self>> {
         Operation::new(Self {
             state: TransferState::Idle,
-            completion: DmaBuffer::new(device.clone(), COMPLETION_SIZE, dma::Direction::ToDevice)?,
             invalidate: None,
         })
     }
@@ -845,6 +860,16 @@ impl RwOperation<TargetQueue> for Transfer {
                 _ => None,
             },
             TransferState::Idle => None,
+        }
+    }
+}
+
+impl MessageOperation<TargetQueue> for Transfer {
+    #[inline]
+    fn message(&self) -> Option<&SendMemory> {
+        match &self.state {
+            TransferState::Respond(request) => Some(request.completion()),
+            _ => None,
         }
     }
 }

@@ -2,14 +2,12 @@
 
 //! Receives that queues share.
 
-use crate::{
-    capsule::Capsule,
-    queue::TargetQueue, //
-};
+use crate::queue::TargetQueue;
 use kernel::{
     prelude::*,
     sync::Arc, //
 };
+use nvmet::Capsule;
 use rrdma::rdma::{
     pd::ProtectionDomain,
     srq::SharedReceiveQueue, //
@@ -45,7 +43,7 @@ impl SharedReceives {
         for _ in 0..vectors {
             let queue = SharedReceiveQueue::with_sges(pd.clone(), receives, 2, |_event| {})?;
             for _ in 0..receives {
-                let capsule = Capsule::new(pd.device(), in_capsule)?;
+                let capsule = Capsule::new(pd, in_capsule)?;
                 queue.post(capsule).map_err(|unposted| unposted.error)?;
             }
             this.queues.push(queue, GFP_KERNEL)?;

@@ -77,7 +77,7 @@ impl<E: QpContext> QpInitAttr<E> {
     }
 
     /// Allows receives of up to `sges` pieces. A receive has one piece, or
-    /// [two](crate::rdma::wr::Receive::second_buffer).
+    /// [two](crate::rdma::wr::ReceiveMemory).
     pub fn with_receive_sges(mut self, sges: u32) -> Self {
         self.receive_sges = sges;
         self

@@ -169,7 +169,8 @@ impl Table {
         free.0 = Some(place);
     }
 
-    /// Stores `operation` in a free slot, and calls `post` with the completion entry of the slot.
+    /// Stores `operation` in a free slot, and calls `post` with its body and the completion entry of the
+    /// slot.
     /// On error, returns the operation.
     ///
     /// # Errors
@@ -186,7 +187,7 @@ impl Table {
     pub(super) unsafe fn post<T: Complete<E>, E: QpContext>(
         &self,
         operation: Operation<T>,
-        post: impl FnOnce(*mut bindings::ib_cqe) -> Result,
+        post: impl FnOnce(&mut T, *mut bindings::ib_cqe) -> Result,
     ) -> Result<(), (Error, Operation<T>)> {
         let Some(entry) = self.take() else {
             return Err((ENOMEM, operation));
@@ -199,7 +200,10 @@ impl Table {
             ops: &TypedOps::<T, E>::OPS,
         }));
         // Once posted, the slot belongs to the completion.
-        post(place.cqe.get()).map_err(|error| {
+        //
+        // SAFETY: The slot is a result of `into_received`. Nobody else uses it until it is posted.
+        let body = unsafe { Operation::body_of(slot) };
+        post(body, place.cqe.get()).map_err(|error| {
             place.entry.set(None);
             self.put_back(entry);
             // SAFETY: The work request was not posted.

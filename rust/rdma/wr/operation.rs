@@ -2,7 +2,10 @@
 
 //! Memory of work requests, and its ownership.
 
-use super::Sge;
+use super::{
+    ReceiveMemory,
+    Sge, //
+};
 use crate::{
     bindings,
     rdma::{
@@ -46,11 +49,10 @@ pub trait Receive<E: QpContext>: Complete<E> {
     /// Returns the memory that the device fills.
     fn buffer(&self) -> Sge<'_>;
 
-    /// Returns the memory that the device fills after [`buffer`](Self::buffer), if a message may be
-    /// longer. The queue must have been created for [two
-    /// pieces](crate::rdma::qp::QpInitAttr::with_receive_sges).
+    /// Returns the memory that the device fills, if its work request was made before. Then it takes the
+    /// place of [`buffer`](Self::buffer).
     #[inline]
-    fn second_buffer(&self) -> Option<Sge<'_>> {
+    fn memory(&mut self) -> Option<&mut ReceiveMemory> {
         None
     }
 }
@@ -183,6 +185,17 @@ impl<T> Operation<T> {
         // SAFETY: By the safety requirements of this function.
         let completion = unsafe { Completion::from_raw(cq, wc, &queue.registrations) };
         T::complete(self, queue, &completion);
+    }
+
+    /// Returns the body of an operation that is about to be posted.
+    ///
+    /// # Safety
+    ///
+    /// `slot` must be a result of `into_received`, and nobody else may use it for `'a`.
+    #[inline]
+    pub(in crate::rdma) unsafe fn body_of<'a>(slot: NonNull<Slot<T>>) -> &'a mut T {
+        // SAFETY: By the safety requirements of this function.
+        unsafe { &mut (*slot.as_ptr()).body }
     }
 
     /// Takes the ownership of the operation back.

@@ -33,7 +33,6 @@ use crate::{
     },
 };
 use core::{
-    ffi::c_int,
     mem::MaybeUninit,
     ptr::NonNull, //
 };
@@ -42,59 +41,30 @@ use kernel::{
     sync::rcu, //
 };
 
-/// Memory pieces of a receive, for C.
-pub(in crate::rdma) struct ReceiveSges {
-    pieces: [bindings::ib_sge; 2],
-    count: c_int,
-}
-
-impl ReceiveSges {
-    /// Returns the pieces that `receive` names.
-    ///
-    /// # Errors
-    ///
-    /// `EINVAL` if one is mapped for another device than that of `memory`, or not for writing by
-    /// the device.
-    #[inline]
-    pub(in crate::rdma) fn of<E: QpContext>(
-        receive: &impl Receive<E>,
-        memory: LocalMemory,
-    ) -> Result<Self> {
-        let first = receive.buffer().as_sink(memory)?;
-        let (second, count) = match receive.second_buffer() {
-            Some(second) => (second.as_sink(memory)?, 2),
-            None => (pin_init::zeroed(), 1),
-        };
-        Ok(Self {
-            pieces: [first, second],
-            count,
-        })
-    }
-
-    /// Returns the work request that completes with `cqe`. It points to `self`.
-    #[inline]
-    pub(in crate::rdma) fn work_request(
-        &mut self,
-        cqe: *mut bindings::ib_cqe,
-    ) -> bindings::ib_recv_wr {
-        receive_wr(self.pieces.as_mut_ptr(), self.count, cqe)
-    }
-}
-
-/// Returns a receive of `count` pieces that completes with `cqe`.
+/// Calls `post` with the work request of `receive`, which completes with `cqe`.
+///
+/// # Errors
+///
+/// `EINVAL` if the memory is mapped for another device than that of `memory`, or not for writing by the
+/// device; the error of `post`.
 #[inline(always)]
-fn receive_wr(
-    pieces: *mut bindings::ib_sge,
-    count: c_int,
+pub(in crate::rdma) fn with_receive_wr<E: QpContext>(
+    receive: &mut impl Receive<E>,
+    memory: LocalMemory,
     cqe: *mut bindings::ib_cqe,
-) -> bindings::ib_recv_wr {
+    post: impl FnOnce(&bindings::ib_recv_wr) -> Result,
+) -> Result {
+    if let Some(own) = receive.memory() {
+        return post(own.work_request(memory, cqe)?);
+    }
+    let mut piece = receive.buffer().as_sink(memory)?;
     let mut request = bindings::ib_recv_wr {
-        sg_list: pieces,
-        num_sge: count,
+        sg_list: &mut piece,
+        num_sge: 1,
         ..pin_init::zeroed()
     };
     request.__bindgen_anon_1.wr_cqe = cqe;
-    request
+    post(&request)
 }
 
 impl<E: QpContext> QueuePair<E> {
@@ -306,22 +276,12 @@ impl<E: QpContext> QueuePair<E> {
     pub fn post_receive<T: Receive<E>>(&self, operation: Operation<T>) -> Result<(), Unposted<T>> {
         let slot = operation.into_received::<E>();
         // SAFETY: The slot is a live allocation that nobody else has.
-        let body = unsafe { &(*slot.as_ptr()).body };
+        let body = unsafe { &mut (*slot.as_ptr()).body };
         let (memory, cqe) = (self.local_memory(), slot.as_ptr().cast());
         // SAFETY: The work request is well-formed. The memory that it names belongs to the slot,
         // which is valid until its completion.
         let post = |request: &bindings::ib_recv_wr| unsafe { self.post_raw_receive(request) };
-        // Hosts post receives of one piece for each I/O.
-        let result = match body.second_buffer() {
-            None => {
-                let sge = body.buffer().as_sink(memory);
-                sge.and_then(|mut sge| post(&receive_wr(&mut sge, 1, cqe)))
-            }
-            Some(_) => {
-                let sges = ReceiveSges::of(body, memory);
-                sges.and_then(|mut sges| post(&sges.work_request(cqe)))
-            }
-        };
+        let result = with_receive_wr(body, memory, cqe, post);
         result.map_err(|error| Unposted {
             error,
             // SAFETY: The work request was not posted.

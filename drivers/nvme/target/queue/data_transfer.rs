@@ -22,16 +22,16 @@ pub(super) enum DataTransfer {
 }
 
 impl DataTransfer {
-    /// Returns how the data of a command of queue `queue_id` is transferred. `is_whole` says whether
+    /// Returns how the data of a command of queue `queue_id` is transferred. `is_whole` tells whether
     /// nvmet expects as much data as the host.
     ///
     /// Only reads of a namespace fill all of their data. A log page, for example, may be shorter than
     /// the host asks for.
     #[inline(always)]
-    pub(super) fn of(command: &Command, queue_id: u16, is_whole: bool) -> Self {
+    pub(super) fn of(command: &Command, queue_id: u16, is_whole: impl FnOnce() -> bool) -> Self {
         match (command.direction(), command.io_op(queue_id)) {
             (Direction::ToTarget, _) => Self::FromHost,
-            (Direction::FromTarget, IoOp::Read) if is_whole => Self::Filled,
+            (Direction::FromTarget, IoOp::Read) if is_whole() => Self::Filled,
             (Direction::FromTarget, _) => Self::MaybePartial,
         }
     }

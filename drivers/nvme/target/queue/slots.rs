@@ -2,8 +2,8 @@
 
 //! Free slots of a queue, and capsules that wait for one.
 
-use crate::capsule::Capsule;
 use kernel::prelude::*;
+use nvmet::Capsule;
 use rrdma::rdma::wr::Operation;
 
 /// A capsule that arrived.

@@ -136,6 +136,7 @@ stuck_backend() {
 	target_namespace "$HOSTILE_NQN" 1 "$BACKEND"
 	target_export 4420 "$HOSTILE_NQN"
 	run dmsetup suspend --noflush rnvmf_stuck
+	defer dmsetup resume rnvmf_stuck
 	for n in {1..32}; do
 		steps+=("cm,qid=$n,hsqsize=1,hrqsize=2" "connect,qid=$n,sqsize=1" write,nowait)
 	done
