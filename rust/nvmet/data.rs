@@ -7,7 +7,10 @@ use crate::{
     capsule::Capsule,
     types::TransportTypes, //
 };
-use core::ptr::NonNull;
+use core::ptr::{
+    self,
+    NonNull, //
+};
 use kernel::prelude::*;
 use rrdma::{
     rdma::{
@@ -46,7 +49,7 @@ impl Sgl {
     /// # Errors
     ///
     /// `EINVAL` if `length` is 0; `ENOMEM`.
-    #[inline]
+    #[inline(always)]
     pub fn new(length: u32) -> Result<Self> {
         Self::allocate(length, bindings::nvmet_const_GFP_KERNEL)
     }
@@ -56,11 +59,12 @@ impl Sgl {
     /// # Errors
     ///
     /// Those of [`new`](Self::new).
+    #[inline(always)]
     pub fn zeroed(length: u32) -> Result<Self> {
         Self::allocate(length, bindings::nvmet_const_GFP_ZEROED)
     }
 
-    #[inline]
+    #[inline(always)]
     fn allocate(length: u32, flags: bindings::gfp_t) -> Result<Self> {
         if length == 0 {
             return Err(EINVAL);
@@ -160,6 +164,23 @@ pub enum Data<T: TransportTypes> {
 }
 
 impl<T: TransportTypes> Data<T> {
+    /// Takes the data out.
+    #[inline(always)]
+    pub(crate) fn take(&mut self) -> Self {
+        // SAFETY: Each value is read once, and overwritten without being dropped. Reading the variants
+        // one by one lets the compiler move each to where it is used.
+        unsafe {
+            let taken = match self {
+                Self::None => return Self::None,
+                Self::List(data) => Self::List(ptr::read(data)),
+                Self::Write(data) => Self::Write(ptr::read(data)),
+                Self::Inline(data) => Self::Inline(ptr::read(data)),
+            };
+            ptr::write(self, Self::None);
+            taken
+        }
+    }
+
     /// Returns the list of the memory, which is valid while `self` is not changed. In-capsule data is
     /// listed in `entry`.
     ///

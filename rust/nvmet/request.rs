@@ -150,9 +150,9 @@ impl<T: TransportTypes> Request<T> {
     }
 
     /// Takes the data of the command that was executed.
-    #[inline]
+    #[inline(always)]
     pub fn take_data(&mut self) -> Data<T> {
-        mem::replace(&mut self.0.data, Data::None)
+        self.0.data.take()
     }
 
     /// Returns whether the command has succeeded, after the response.

@@ -396,7 +396,7 @@ impl<D: Listed + Send + 'static, E: QpContext> RdmaRw<D, E> {
         // The caller owns the read or write, so it has completed or was never posted.
         if is_exposed(state, &queue) {
             // SAFETY: By the type invariants the state belongs to `queue`. Nothing of it is posted.
-            unsafe { queue.deferred_release.add(entry) };
+            unsafe { defer(entry, queue) };
             return None;
         }
         // SAFETY: By the type invariants, the state is initialised for the queue pair. Nothing of
@@ -474,6 +474,20 @@ impl<D: Listed + Send + 'static, E: QpContext> RdmaRw<D, E> {
             _ => Err(EINVAL),
         }
     }
+}
+
+/// Keeps data that the peer may still write to until the queue pair is destroyed.
+///
+/// # Safety
+///
+/// The state must have data, and be initialised for `queue`. Nothing of it may be posted.
+#[cold]
+unsafe fn defer<D: Send + 'static, E: QpContext>(
+    entry: KBox<DeferredEntry<State<D>>>,
+    queue: Arc<QueuePair<E>>,
+) {
+    // SAFETY: By the safety requirements of this function.
+    unsafe { queue.deferred_release.add(entry) };
 }
 
 /// Returns whether the peer may still write to the data. On iWARP, the peer has a key for the data

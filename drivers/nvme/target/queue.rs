@@ -102,11 +102,14 @@ use rrdma::{
             RwContext,
             RwOperation, //
         },
+        srq::SharedReceiveQueue,
         wr::{
             Complete,
             Operation,
-            SendMemory, //
+            SendMemory,
+            Unposted, //
         },
+
     },
     sync::IrqLock,
 };
@@ -132,8 +135,6 @@ pub(crate) struct Addresses {
 /// The work requests of a command: the RDMA READ of its data, or its response.
 pub(crate) struct Transfer {
     state: TransferState,
-    /// The key that the response invalidates.
-    invalidate: Option<u32>,
 }
 
 enum TransferState {
@@ -156,6 +157,8 @@ pub(crate) struct Slot {
     transfer: Option<Operation<Transfer>>,
     /// `None` while data is transferred, and if the queue pair keeps it because a transfer failed.
     context: Option<RwContext<Sgl, TargetQueue>>,
+    /// The key that the response invalidates.
+    invalidate: Option<u32>,
     /// The capsule of a command with data behind it, until the command is executed. Posted again before
     /// the response.
     capsule: Option<Operation<Capsule>>,
@@ -281,6 +284,7 @@ impl TargetQueue {
             let slot = Slot {
                 transfer: Some(Transfer::new()?),
                 context: Some(RwContext::new(queue)?),
+                invalidate: None,
                 capsule: None,
             };
             let request = Request::new(&this.sq, pd, slot)?;
@@ -370,14 +374,30 @@ impl TargetQueue {
     /// Posts a receive again, after its command was taken.
     #[inline]
     fn repost(&self, queue: &QueuePair<Self>, capsule: Operation<Capsule>) {
-        let posted = match queue.shared_receives() {
-            Some(shared) => shared.post(capsule),
-            None => queue.post_receive(capsule),
-        };
-        if posted.is_err() {
-            // The queue pair is closed, or broken.
-            self.disconnect();
+        match queue.shared_receives() {
+            Some(shared) => self.share(shared, capsule),
+            None => self.posted(queue.post_receive(capsule)),
         }
+    }
+
+    /// Posts a receive to a shared queue again.
+    // Apart, as it saves more registers.
+    #[inline(never)]
+    fn share(&self, shared: &SharedReceiveQueue<Self>, capsule: Operation<Capsule>) {
+        self.posted(shared.post(capsule));
+    }
+
+    /// Ends the connection if a receive could not be posted: the queue pair is closed, or broken.
+    #[inline(always)]
+    fn posted(&self, posted: Result<(), Unposted<Capsule>>) {
+        if let Err(unposted) = posted {
+            self.not_posted(unposted);
+        }
+    }
+
+    #[cold]
+    fn not_posted(&self, _unposted: Unposted<Capsule>) {
+        self.disconnect();
     }
 
     /// Posts the receive of a queue that ends again, if it is shared.
@@ -454,9 +474,8 @@ impl TargetQueue {
                 invalidate,
             }) => {
                 self.return_capsule(queue, parsed.private_mut());
-                if let Some(transfer) = &mut parsed.private_mut().transfer {
-                    transfer.invalidate = (invalidate == Invalidate::ByTarget).then_some(key);
-                }
+                parsed.private_mut().invalidate =
+                    (invalidate == Invalidate::ByTarget).then_some(key);
                 let remote = RemoteKey {
                     address,
                     length,
@@ -575,10 +594,9 @@ impl TargetQueue {
     fn responded(
         &self,
         queue: &QueuePair<Self>,
-        mut transfer: Operation<Transfer>,
+        transfer: Operation<Transfer>,
         mut request: Request<Rdma>,
     ) {
-        transfer.invalidate = None;
         put(&mut request.private_mut().transfer, transfer);
         match request.take_data() {
             Data::None => {}
@@ -628,9 +646,9 @@ impl TargetQueue {
         let Some(mut transfer) = request.private_mut().transfer.take() else {
             return discard(request);
         };
+        let invalidate = request.private_mut().invalidate.take();
         request.give_completion();
         transfer.set(TransferState::Respond(request));
-        let invalidate = transfer.invalidate;
         if let Err(unposted) = queue.post_message(transfer, invalidate) {
             this.cannot_respond(queue, unposted.operation);
         }
@@ -654,17 +672,18 @@ impl TargetQueue {
         }
     }
 
-    /// Gives a receive without a command back, and ends the connection.
+    /// Gives a receive without a command back, and ends the connection. By value, so that the compiler
+    /// need not copy the completion of other receives to the stack.
     #[cold]
     fn refuse_capsule(
         &self,
         queue: &QueuePair<Self>,
         capsule: Operation<Capsule>,
-        completion: &Completion<'_>,
+        length: usize,
+        result: Result<(), WcError>,
     ) {
         Self::give_back(queue, capsule);
-        let length = length(completion);
-        match completion.result() {
+        match result {
             Ok(()) => self.fail(fmt!(
                 "a capsule of {length} bytes is shorter than a command"
             )),
@@ -692,6 +711,20 @@ impl TargetQueue {
                 self.fail(fmt!("more commands than the queue has entries"));
             }
         }
+    }
+
+    /// Gives a command up whose data could not be read.
+    #[cold]
+    fn read_failed(
+        &self,
+        queue: &QueuePair<Self>,
+        mut parsed: Parsed<Rdma>,
+        read: RdmaRw<Sgl, Self>,
+        failure: WcError,
+    ) {
+        parsed.private_mut().give_up(read);
+        self.transfer_failed("RDMA READ", failure);
+        self.release(queue, parsed.abandon());
     }
 
     /// Ends the connection, as a work request has failed.
@@ -808,8 +841,9 @@ impl CapsuleReceiver for TargetQueue {
     #[inline(always)]
     fn received(queue: &QueuePair<Self>, capsule: Operation<Capsule>, completion: &Completion<'_>) {
         let this = queue.context();
-        let Some(data) = length(completion).checked_sub(COMMAND_SIZE) else {
-            return this.refuse_capsule(queue, capsule, completion);
+        let length = length(completion);
+        let Some(data) = length.checked_sub(COMMAND_SIZE) else {
+            return this.refuse_capsule(queue, capsule, length, completion.result());
         };
         let arrived = Arrived {
             capsule,
@@ -829,7 +863,6 @@ impl Transfer {
     fn new() -> Result<Operation<Self>> {
         Operation::new(Self {
             state: TransferState::Idle,
-            invalidate: None,
         })
     }
 
@@ -882,27 +915,24 @@ impl Complete<TargetQueue> for Transfer {
         completion: &Completion<'_>,
     ) {
         let this = queue.context();
-        let result = completion.result();
-        match (transfer.take(), result) {
-            (TransferState::Respond(request), result) => {
-                if let Err(failure) = result {
+        match transfer.take() {
+            TransferState::Respond(request) => {
+                if let Err(failure) = completion.result() {
                     this.transfer_failed("SEND", failure);
                 }
                 this.responded(queue, transfer, request);
             }
-            (TransferState::Read(mut parsed, read), result) => {
+            TransferState::Read(mut parsed, read) => {
                 put(&mut parsed.private_mut().transfer, transfer);
-                let data = parsed.private_mut().finish(read);
-                match (result, data) {
-                    (Ok(()), Some(data)) => parsed.execute(Data::List(data)),
-                    (Ok(()), None) => discard(parsed),
-                    (Err(failure), _) => {
-                        this.transfer_failed("RDMA READ", failure);
-                        this.release(queue, parsed.abandon());
-                    }
+                match completion.result() {
+                    Ok(()) => match parsed.private_mut().finish(read) {
+                        Some(data) => parsed.execute(Data::List(data)),
+                        None => discard(parsed),
+                    },
+                    Err(failure) => this.read_failed(queue, parsed, read, failure),
                 }
             }
-            (TransferState::Idle, _) => {}
+            TransferState::Idle => {}
         }
         this.credits_returned(queue);
     }
