@@ -193,13 +193,13 @@ impl<T: TransportTypes> Request<T> {
     /// queue. If nvmet refuses the command, [`respond`](crate::Transport::respond) is called before
     /// this returns. Process context.
     #[inline]
-    pub fn begin(mut self, queue: &QueuePair<T::Endpoint>, sq: &SubmissionQueue<T>) -> Begun<T> {
+    pub fn begin(mut self, queue: &QueuePair<T::Endpoint>) -> Begun<T> {
         let req = self.0.req.get();
+        // SAFETY: The request is owned, and has a reference to its submission queue, which is part of a
+        // `SubmissionQueue` that waits for the reference when it is dropped.
+        let sq = unsafe { &*(*req).sq.cast::<SubmissionQueue<T>>() };
         // `respond` may drop the request, and uses the queue pair afterwards.
-        //
-        // SAFETY: The request is owned.
-        let is_own = unsafe { ptr::eq((*req).sq, sq.as_raw()) };
-        if !is_own || !ptr::eq(queue, sq.queue_pair()) {
+        if !ptr::eq(queue, sq.queue_pair()) {
             return Begun::Refused(self);
         }
         // nvmet writes the completion.

@@ -601,6 +601,7 @@ impl<E: QpContext> QueuePair<E> {
     /// - `EINVAL`: the operation has no read or write, or one that belongs to another queue pair or
     ///   was posted before.
     /// - Any error of the driver; `ENOMEM` if the send queue is full.
+    #[inline(always)]
     pub fn post_rdma_rw<T: RwOperation<E>>(
         &self,
         operation: Operation<T>,

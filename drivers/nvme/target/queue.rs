@@ -109,7 +109,6 @@ use rrdma::{
             SendMemory,
             Unposted, //
         },
-
     },
     sync::IrqLock,
 };
@@ -424,7 +423,7 @@ impl TargetQueue {
             0 => self.repost(queue, arrived.capsule),
             _ => put(&mut request.private_mut().capsule, arrived.capsule),
         }
-        match request.begin(queue, &self.sq) {
+        match request.begin(queue) {
             Begun::Parsed(parsed) => match parsed.opcode() {
                 Command::FABRICS => self.take_data_of_fabrics(queue, arrived.data, parsed),
                 _ => self.take_data(queue, arrived.data, parsed),

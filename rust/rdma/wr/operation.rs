@@ -132,7 +132,7 @@ impl<T> Operation<T> {
     /// - If it fails, none of them may complete with the entry.
     /// - The caller has taken `credits` credits of `queue`, which the completion returns. It returns
     ///   them itself if this fails.
-    #[inline]
+    #[inline(always)]
     pub(in crate::rdma) unsafe fn post_with<E: QpContext>(
         self,
         queue: &QueuePair<E>,
