@@ -446,7 +446,7 @@ impl<D: Listed + Send + 'static, E: QpContext> RdmaRw<D, E> {
     unsafe fn post_before(
         &self,
         queue: &QueuePair<E>,
-        send: *mut bindings::ib_send_wr,
+        send: &mut bindings::ib_send_wr,
         grace: &rcu::Guard,
     ) -> Result<(), (Error, bool)> {
         let state = self.begin(queue).map_err(|error| (error, false))?;
@@ -640,18 +640,18 @@ impl<E: QpContext> QueuePair<E> {
         }
         let post = |body: &T, cqe, grace: &rcu::Guard| {
             let message = body.message().ok_or((EINVAL, false))?;
-            // SAFETY: The message is part of the operation, which is not posted. So nobody else uses
-            // its work request.
-            let send = unsafe { message.work_request(self.local_memory(), cqe, invalidate) };
-            let send = send.map_err(|error| (error, false))?;
+            let send = message.work_request(self.local_memory(), cqe, invalidate);
+            let mut send = send.map_err(|error| (error, false))?;
             match body.rdma_rw() {
                 // SAFETY: The write and the message are part of the body and so live as long. The
                 // message completes with the entry.
-                Some(write) if write.is_write() => unsafe { write.post_before(self, send, grace) },
+                Some(write) if write.is_write() => unsafe {
+                    write.post_before(self, &mut send, grace)
+                },
                 Some(_) => Err((EINVAL, false)),
                 None => {
                     // SAFETY: As above. A reliable service does not count sends.
-                    let posted = unsafe { self.post_raw_send(send, grace) };
+                    let posted = unsafe { self.post_raw_send(&send, grace) };
                     posted.map_err(|(error, _)| (error, false))
                 }
             }

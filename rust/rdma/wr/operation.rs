@@ -49,8 +49,8 @@ pub trait Receive<E: QpContext>: Complete<E> {
     /// Returns the memory that the device fills.
     fn buffer(&self) -> Sge<'_>;
 
-    /// Returns the memory that the device fills, if its work request was made before. Then it takes the
-    /// place of [`buffer`](Self::buffer).
+    /// Returns the memory that the device fills, if it is posted again and again. Then it takes the place
+    /// of [`buffer`](Self::buffer).
     #[inline]
     fn memory(&mut self) -> Option<&mut ReceiveMemory> {
         None

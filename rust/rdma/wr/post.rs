@@ -55,7 +55,7 @@ pub(in crate::rdma) fn with_receive_wr<E: QpContext>(
     post: impl FnOnce(&bindings::ib_recv_wr) -> Result,
 ) -> Result {
     if let Some(own) = receive.memory() {
-        return post(own.work_request(memory, cqe)?);
+        return post(&own.work_request(memory, cqe)?);
     }
     let mut piece = receive.buffer().as_sink(memory)?;
     let mut request = bindings::ib_recv_wr {

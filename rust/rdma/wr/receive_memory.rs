@@ -16,26 +16,28 @@ use crate::{
         },
     },
 };
-use core::ptr;
+use core::{
+    ffi::c_int,
+    ptr, //
+};
 use kernel::prelude::*;
 
-/// One or two buffers that a message fills, one after the other, with their work request, which is made
-/// once.
+/// One or two buffers that a message fills, one after the other, with the pieces of their work request,
+/// which are made once.
 ///
 /// # Invariants
 ///
-/// - `pieces` name the memory of the buffers, which are mapped for writing by the device of `memory`,
-///   with its key.
-/// - `request` is the work request of these pieces, except for their address and the completion entry.
+/// The first `count` of `pieces` name the memory of the buffers, which are mapped for writing by the
+/// device of `memory`, with its key.
 pub struct ReceiveMemory {
-    request: bindings::ib_recv_wr,
     pieces: [bindings::ib_sge; 2],
+    count: c_int,
     memory: LocalMemory,
     first: DmaBuffer,
     second: Option<DmaBuffer>,
 }
 
-// SAFETY: The work request is used only by the owner.
+// SAFETY: The device of `memory` is only compared.
 unsafe impl Send for ReceiveMemory {}
 
 impl ReceiveMemory {
@@ -61,11 +63,11 @@ impl ReceiveMemory {
         }
         // INVARIANT: Made of these buffers, which are never replaced.
         Ok(Self {
-            request: bindings::ib_recv_wr {
-                num_sge: 1 + i32::from(second.is_some()),
-                ..pin_init::zeroed()
-            },
             pieces,
+            count: match second {
+                Some(_) => 2,
+                None => 1,
+            },
             memory,
             first,
             second,
@@ -90,8 +92,10 @@ impl ReceiveMemory {
         self.first.sge()
     }
 
-    /// Returns the work request, which completes with `cqe`. It is valid as long as `self` stays at its
-    /// address.
+    /// Returns the work request, which completes with `cqe`. It names the pieces of `self`.
+    ///
+    /// It is made each time: a device may read the link of a work request after that has completed, when
+    /// `self` belongs to somebody else.
     ///
     /// # Errors
     ///
@@ -101,12 +105,16 @@ impl ReceiveMemory {
         &mut self,
         memory: LocalMemory,
         cqe: *mut bindings::ib_cqe,
-    ) -> Result<&bindings::ib_recv_wr> {
+    ) -> Result<bindings::ib_recv_wr> {
         if !ptr::eq(memory.device, self.memory.device) || memory.lkey != self.memory.lkey {
             return Err(EINVAL);
         }
-        self.request.sg_list = self.pieces.as_mut_ptr();
-        self.request.__bindgen_anon_1.wr_cqe = cqe;
-        Ok(&self.request)
+        let mut request = bindings::ib_recv_wr {
+            sg_list: self.pieces.as_mut_ptr(),
+            num_sge: self.count,
+            ..pin_init::zeroed()
+        };
+        request.__bindgen_anon_1.wr_cqe = cqe;
+        Ok(request)
     }
 }
