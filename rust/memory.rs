@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Free memory, and allocations without I/O.
+//! Free memory, allocations without I/O, and values that are allocated together.
 //!
 //! C headers: [`include/linux/mm.h`](srctree/include/linux/mm.h),
 //! [`include/linux/sched/mm.h`](srctree/include/linux/sched/mm.h)
+
+mod chunks;
+
+pub(crate) use chunks::{
+    ChunkBox,
+    Chunks,
+    CHUNK_BYTES, //
+};
 
 use crate::bindings;
 use kernel::{

@@ -25,47 +25,47 @@ pub use sge::Sge;
 use super::device::DeviceRef;
 use crate::{
     bindings,
+    memory::{
+        ChunkBox,
+        Chunks,
+        CHUNK_BYTES, //
+    },
     scatter::{
         Scatter,
         ScatterTable, //
     },
 };
-use core::ops::{
-    Deref,
-    DerefMut,
-    Range, //
+use core::{
+    ops::{
+        Deref,
+        DerefMut,
+        Range, //
+    },
+    ptr::NonNull,
+    slice,
 };
 use kernel::{
     alloc::flags::__GFP_ZERO,
-    prelude::*, //
+    prelude::*,
+    sync::Arc, //
 };
 
-/// A buffer in kernel memory, mapped for a device until it is dropped.
-///
-/// The CPU may access the buffer through its owner. A buffer that belongs to an
-/// [`Operation`](super::wr::Operation) cannot be accessed while the operation is posted. May be
-/// dropped in any context.
+/// Memory that is mapped for a device until it is dropped.
 ///
 /// # Invariants
 ///
 /// `bytes` is mapped at `address` for `device` in `direction`. It never moves, and its length never
 /// changes.
-pub struct DmaBuffer {
+struct DmaBlock {
     bytes: KVec<u8>,
     address: u64,
     direction: Direction,
-    /// Copied to this struct because each I/O reads it twice.
-    uses_virt_dma: bool,
     device: DeviceRef,
 }
 
-impl DmaBuffer {
-    /// Allocates and maps a buffer of `length` zero bytes. May sleep.
-    ///
-    /// # Errors
-    ///
-    /// `EINVAL` for a length of 0; `ENOMEM`.
-    pub fn new(device: DeviceRef, length: usize, direction: Direction) -> Result<Self> {
+impl DmaBlock {
+    /// Allocates and maps `length` zero bytes. May sleep.
+    fn new(device: DeviceRef, length: usize, direction: Direction) -> Result<Arc<Self>> {
         if length == 0 {
             return Err(EINVAL);
         }
@@ -86,12 +86,155 @@ impl DmaBuffer {
             return Err(ENOMEM);
         }
         // INVARIANT: Mapped above. No method moves or resizes `bytes`.
-        Ok(Self {
+        let block = Self {
             bytes,
             address,
             direction,
-            uses_virt_dma: device.uses_virt_dma(),
             device,
+        };
+        Ok(Arc::new(block, GFP_KERNEL)?)
+    }
+}
+
+impl Drop for DmaBlock {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant, the block is mapped with these arguments. No posted work
+        // request uses it, because that would own a buffer, which owns a reference to the block.
+        unsafe {
+            bindings::ib_dma_unmap_single(
+                self.device.as_raw(),
+                self.address,
+                self.bytes.len(),
+                self.direction.as_raw(),
+            )
+        }
+    }
+}
+
+/// Allocates buffers of one size and direction in blocks of several. A block is mapped once, and
+/// freed when the last of its buffers is.
+///
+/// Buffers may share a cache line. That is safe for the directions that are allowed here, also on a
+/// machine whose devices bypass the cache: the CPU only reads what the device writes, and the device
+/// only reads what the CPU writes.
+pub struct DmaBuffers {
+    device: DeviceRef,
+    length: usize,
+    direction: Direction,
+    block: Option<Arc<DmaBlock>>,
+    /// Number of bytes of the block that are used.
+    used: usize,
+    /// Number of buffers to allocate in later blocks.
+    expected: usize,
+}
+
+impl DmaBuffers {
+    /// Returns an allocator for about `count` buffers of `length` bytes. Allocates nothing yet.
+    pub fn with_capacity(
+        device: DeviceRef,
+        count: usize,
+        length: usize,
+        direction: Direction,
+    ) -> Self {
+        Self {
+            device,
+            length,
+            direction,
+            block: None,
+            used: 0,
+            expected: count,
+        }
+    }
+
+    /// Allocates a buffer of zero bytes. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` for a length of 0, or for [`Direction::Both`]; `ENOMEM`.
+    pub fn alloc(&mut self) -> Result<DmaBuffer> {
+        loop {
+            let end = self.used.saturating_add(self.length);
+            match &self.block {
+                Some(block) if end <= block.bytes.len() => {
+                    let start = core::mem::replace(&mut self.used, end);
+                    return DmaBuffer::of_block(block.clone(), start, self.length);
+                }
+                _ => self.grow()?,
+            }
+        }
+    }
+
+    /// Replaces a full block.
+    #[inline(never)]
+    fn grow(&mut self) -> Result {
+        if self.direction == Direction::Both {
+            return Err(EINVAL);
+        }
+        let largest = CHUNK_BYTES.checked_div(self.length).ok_or(EINVAL)?;
+        let count = self.expected.clamp(1, largest.max(1));
+        let length = self.length.checked_mul(count).ok_or(EINVAL)?;
+        self.block = Some(DmaBlock::new(self.device.clone(), length, self.direction)?);
+        self.used = 0;
+        self.expected = self.expected.saturating_sub(count);
+        Ok(())
+    }
+}
+
+/// A buffer in kernel memory, mapped for a device until it is dropped.
+///
+/// The CPU may access the buffer through its owner. A buffer that belongs to an
+/// [`Operation`](super::wr::Operation) cannot be accessed while the operation is posted. May be
+/// dropped in any context.
+///
+/// # Invariants
+///
+/// The buffer is a part of `block` that no other buffer has: `length` bytes, mapped at `address` for
+/// `device`.
+pub struct DmaBuffer {
+    bytes: NonNull<u8>,
+    address: u64,
+    length: u32,
+    // Copied to this struct because each I/O reads them.
+    direction: Direction,
+    uses_virt_dma: bool,
+    device: *mut bindings::ib_device,
+    _block: Arc<DmaBlock>,
+}
+
+// SAFETY: The buffer is owned, and not tied to a thread. The device is that of the block, whose
+// functions may be called from any thread.
+unsafe impl Send for DmaBuffer {}
+// SAFETY: Shared access only reads fields.
+unsafe impl Sync for DmaBuffer {}
+
+impl DmaBuffer {
+    /// Allocates and maps a buffer of `length` zero bytes. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` for a length of 0; `ENOMEM`.
+    pub fn new(device: DeviceRef, length: usize, direction: Direction) -> Result<Self> {
+        Self::of_block(DmaBlock::new(device, length, direction)?, 0, length)
+    }
+
+    /// Returns the buffer of `length` bytes at `offset` in a block, which no other buffer has.
+    #[inline]
+    fn of_block(block: Arc<DmaBlock>, offset: usize, length: usize) -> Result<Self> {
+        let end = offset.checked_add(length).ok_or(EINVAL)?;
+        if end > block.bytes.len() {
+            return Err(EINVAL);
+        }
+        // INVARIANT: The range is within the block, so the sum does not wrap. By the contract of this
+        // function, it is not a part of another buffer.
+        Ok(Self {
+            // SAFETY: The offset is within the bytes of the block, which are not null.
+            bytes: unsafe { NonNull::new_unchecked(block.bytes.as_ptr().add(offset).cast_mut()) },
+            address: block.address.wrapping_add(offset as u64),
+            length: length.try_into()?,
+            direction: block.direction,
+            uses_virt_dma: block.device.uses_virt_dma(),
+            device: block.device.as_raw(),
+            _block: block,
         })
     }
 
@@ -99,7 +242,14 @@ impl DmaBuffer {
     #[inline]
     pub fn read(&mut self) -> &[u8] {
         self.sync_for_cpu();
-        &self.bytes
+        self.bytes()
+    }
+
+    #[inline]
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: By the type invariant the bytes are valid. Only `Writing` changes them, which
+        // borrows the buffer exclusively.
+        unsafe { slice::from_raw_parts(self.bytes.as_ptr(), self.length as usize) }
     }
 
     /// Returns a guard for writing the bytes. Dropping the guard passes them to the device.
@@ -118,9 +268,7 @@ impl DmaBuffer {
     /// Returns the whole buffer as an entry of a work request.
     #[inline]
     pub fn sge(&self) -> Sge<'_> {
-        // The buffer was allocated with kmalloc, so its length fits into 32 bits.
-        let length = self.bytes.len() as u32;
-        Sge::new(self.device.as_raw(), self.address, length, self.direction)
+        Sge::new(self.device, self.address, self.length, self.direction)
     }
 
     /// Returns the bytes of `range` as an entry of a work request.
@@ -132,14 +280,14 @@ impl DmaBuffer {
     #[inline]
     pub fn piece(&self, range: Range<usize>) -> Result<Sge<'_>> {
         let length = range.end.checked_sub(range.start).ok_or(EINVAL)?;
-        if length == 0 || range.end > self.bytes.len() {
+        if length == 0 || range.end > self.length as usize {
             return Err(EINVAL);
         }
         // The range is within the buffer, so the sum does not wrap and the length fits into 32
         // bits.
         let address = self.address.wrapping_add(range.start as u64);
         Ok(Sge::new(
-            self.device.as_raw(),
+            self.device,
             address,
             length as u32,
             self.direction,
@@ -162,12 +310,12 @@ impl DmaBuffer {
 
     #[inline(never)]
     fn sync_of_device_for_cpu(&self) {
-        // SAFETY: By the type invariant, the buffer is mapped with these arguments.
+        // SAFETY: By the type invariant, the buffer is a part of a mapping with these arguments.
         unsafe {
             bindings::ib_dma_sync_single_for_cpu(
-                self.device.as_raw(),
+                self.device,
                 self.address,
-                self.bytes.len(),
+                self.length as usize,
                 self.direction.as_raw(),
             )
         }
@@ -175,27 +323,12 @@ impl DmaBuffer {
 
     #[inline(never)]
     fn sync_of_device_for_device(&self) {
-        // SAFETY: By the type invariant, the buffer is mapped with these arguments.
+        // SAFETY: By the type invariant, the buffer is a part of a mapping with these arguments.
         unsafe {
             bindings::ib_dma_sync_single_for_device(
-                self.device.as_raw(),
+                self.device,
                 self.address,
-                self.bytes.len(),
-                self.direction.as_raw(),
-            )
-        }
-    }
-}
-
-impl Drop for DmaBuffer {
-    fn drop(&mut self) {
-        // SAFETY: By the type invariant, the buffer is mapped with these arguments. No posted work
-        // request uses it, because that would own the buffer.
-        unsafe {
-            bindings::ib_dma_unmap_single(
-                self.device.as_raw(),
-                self.address,
-                self.bytes.len(),
+                self.length as usize,
                 self.direction.as_raw(),
             )
         }
@@ -210,14 +343,17 @@ impl Deref for Writing<'_> {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        &self.0.bytes
+        self.0.bytes()
     }
 }
 
 impl DerefMut for Writing<'_> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
-        &mut self.0.bytes
+        let DmaBuffer { bytes, length, .. } = &mut *self.0;
+        // SAFETY: By the type invariant the bytes are valid, and nobody else has them. The buffer is
+        // borrowed exclusively.
+        unsafe { slice::from_raw_parts_mut(bytes.as_ptr(), *length as usize) }
     }
 }
 
@@ -236,7 +372,7 @@ impl Drop for Writing<'_> {
 ///   and does not change until it is unmapped.
 /// - `mapped` is zero between [`ScatterMap::unmap`] and [`ScatterMap::map`].
 pub(crate) struct ScatterMap {
-    table: Pin<KBox<ScatterTable>>,
+    table: Pin<ChunkBox<ScatterTable>>,
     mapped: u32,
     direction: Direction,
     /// Copied to this struct because each I/O reads it.
@@ -245,9 +381,10 @@ pub(crate) struct ScatterMap {
 }
 
 impl ScatterMap {
-    pub(crate) fn new(device: DeviceRef) -> Result<Self> {
+    /// Creates a map with a table in `tables`.
+    pub(crate) fn new(device: DeviceRef, tables: &mut Chunks<ScatterTable>) -> Result<Self> {
         Ok(Self {
-            table: KBox::pin_init(ScatterTable::new(), GFP_KERNEL)?,
+            table: tables.push(ScatterTable::new())?.into_pin(),
             mapped: 0,
             direction: Direction::ToDevice,
             uses_virt_dma: device.uses_virt_dma(),

@@ -68,10 +68,15 @@ use super::{
 use crate::{
     bindings,
     errno::EOPNOTSUPP,
-    scatter::Scatter, //
+    memory::Chunks,
+    scatter::{
+        Scatter,
+        ScatterTable, //
+    },
 };
 use core::{
     cell::Cell,
+    marker::PhantomData,
     ptr::{
         self,
         NonNull, //
@@ -192,6 +197,74 @@ impl Drop for Mr {
     }
 }
 
+/// Allocates regions of one size. The lists of their data are allocated together.
+pub struct Regions<D: Scatter> {
+    pd: Arc<ProtectionDomain>,
+    pages: u32,
+    kind: bindings::ib_mr_type,
+    tables: Chunks<ScatterTable>,
+    _data: PhantomData<fn() -> D>,
+}
+
+impl<D: Scatter> Regions<D> {
+    /// Returns an allocator for about `count` regions of up to `pages` pages. Allocates nothing yet.
+    ///
+    /// # Errors
+    ///
+    /// `EOPNOTSUPP`: the device has no [registration by work
+    /// request](Capabilities::MEM_MGT_EXTENSIONS).
+    pub fn new(pd: Arc<ProtectionDomain>, count: usize, pages: u32) -> Result<Self> {
+        let kind = bindings::ib_mr_type_IB_MR_TYPE_MEM_REG;
+        Self::of_kind(pd, count, pages, kind, Capabilities::MEM_MGT_EXTENSIONS)
+    }
+
+    fn of_kind(
+        pd: Arc<ProtectionDomain>,
+        count: usize,
+        pages: u32,
+        kind: bindings::ib_mr_type,
+        needed: Capabilities,
+    ) -> Result<Self> {
+        if !pd.device().capabilities().contains(needed) {
+            return Err(EOPNOTSUPP);
+        }
+        Ok(Self {
+            pd,
+            pages,
+            kind,
+            tables: Chunks::with_capacity(count),
+            _data: PhantomData,
+        })
+    }
+
+    /// Allocates a region (`ib_alloc_mr`). May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if the device's limit of pages is exceeded; `ENOMEM`.
+    #[inline]
+    pub fn alloc(&mut self) -> Result<Region<D>> {
+        let pd = self.pd.clone();
+        let map = ScatterMap::new(pd.device().clone(), &mut self.tables)?;
+        // SAFETY: The protection domain is alive.
+        let mr = unsafe { bindings::ib_alloc_mr(pd.as_raw(), self.kind, self.pages) };
+        let mr = NonNull::new(from_err_ptr(mr)?).ok_or(ENOMEM)?;
+        // SAFETY: This function owns `mr`, which is not registered. The new key differs from the
+        // first one, which the device has had.
+        unsafe { advance_key(mr) };
+        // INVARIANT: `mr` was allocated above with `pd`. It exposes nothing, and its key is new.
+        Ok(Region {
+            mr: Mr { raw: mr, pd },
+            state: Cell::new(State::Invalid),
+            registered: Cell::new(RegSeq::NEVER),
+            access: 0,
+            allowed: 0,
+            map,
+            data: None,
+        })
+    }
+}
+
 // SAFETY: This object owns the region. The verbs on it may be called from any thread, one at a
 // time, which `&mut` ensures.
 unsafe impl<D: Scatter + Send> Send for Region<D> {}
@@ -206,8 +279,7 @@ impl<D: Scatter> Region<D> {
     /// - `EINVAL`: `pages` exceeds the device's limit.
     /// - `ENOMEM`.
     pub fn new(pd: Arc<ProtectionDomain>, pages: u32) -> Result<Self> {
-        let kind = bindings::ib_mr_type_IB_MR_TYPE_MEM_REG;
-        Self::of_kind(pd, pages, kind, Capabilities::MEM_MGT_EXTENSIONS)
+        Regions::new(pd, 1, pages)?.alloc()
     }
 
     /// Allocates a region of up to `pieces` memory pieces without alignment (`IB_MR_TYPE_SG_GAPS`).
@@ -220,35 +292,7 @@ impl<D: Scatter> Region<D> {
     pub fn with_gaps(pd: Arc<ProtectionDomain>, pieces: u32) -> Result<Self> {
         let kind = bindings::ib_mr_type_IB_MR_TYPE_SG_GAPS;
         let needed = Capabilities::MEM_MGT_EXTENSIONS | Capabilities::KERNEL_SG_GAPS_REG;
-        Self::of_kind(pd, pieces, kind, needed)
-    }
-
-    fn of_kind(
-        pd: Arc<ProtectionDomain>,
-        pages: u32,
-        kind: bindings::ib_mr_type,
-        needed: Capabilities,
-    ) -> Result<Self> {
-        if !pd.device().capabilities().contains(needed) {
-            return Err(EOPNOTSUPP);
-        }
-        let map = ScatterMap::new(pd.device().clone())?;
-        // SAFETY: The protection domain is alive.
-        let mr = from_err_ptr(unsafe { bindings::ib_alloc_mr(pd.as_raw(), kind, pages) })?;
-        let mr = NonNull::new(mr).ok_or(ENOMEM)?;
-        // SAFETY: This function owns `mr`, which is not registered. The new key differs from the
-        // first one, which the device has had.
-        unsafe { advance_key(mr) };
-        // INVARIANT: `mr` was allocated above with `pd`. It exposes nothing, and its key is new.
-        Ok(Self {
-            mr: Mr { raw: mr, pd },
-            state: Cell::new(State::Invalid),
-            registered: Cell::new(RegSeq::NEVER),
-            access: 0,
-            allowed: 0,
-            map,
-            data: None,
-        })
+        Regions::of_kind(pd, 1, pieces, kind, needed)?.alloc()
     }
 
     /// Takes `data` and maps it for the device (`ib_dma_map_sg`). No peer gets access. Any context.

@@ -45,6 +45,7 @@ pub use chain::{
 pub use operation::{
     Complete,
     Operation,
+    Operations,
     Receive,
     Unposted, //
 };

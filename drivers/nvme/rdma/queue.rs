@@ -48,6 +48,7 @@ use admin_slot::{
     AerSlot, //
 };
 use capsule::{
+    Capsules,
     CommandKind,
     Transfer, //
 };
@@ -223,8 +224,9 @@ impl<U: Ulp> Queue<U> {
         pd: &Arc<ProtectionDomain>,
     ) -> Result<KVec<Slot<Requests<U>>>> {
         let mut slots = KVec::with_capacity(config.requests.into(), GFP_KERNEL)?;
+        let mut capsules = Capsules::new(pd, config.requests, config.pages)?;
         for tag in 0..config.requests {
-            slots.push(Slot::new(tag, pd, config.pages)?, GFP_KERNEL)?;
+            slots.push(Slot::new(tag, &mut capsules)?, GFP_KERNEL)?;
         }
         Ok(slots)
     }

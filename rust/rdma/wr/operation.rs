@@ -8,6 +8,10 @@ use super::{
 };
 use crate::{
     bindings,
+    memory::{
+        ChunkBox,
+        Chunks, //
+    },
     rdma::{
         cq::Completion,
         qp::{
@@ -69,7 +73,35 @@ pub(in crate::rdma) struct Slot<T> {
 /// # Invariants
 ///
 /// No posted work request names the memory.
-pub struct Operation<T>(KBox<Slot<T>>);
+pub struct Operation<T>(ChunkBox<Slot<T>>);
+
+/// Allocates operations in chunks of several. Each is freed on its own; the memory of a chunk when the
+/// last of its operations is.
+pub struct Operations<T>(Chunks<Slot<T>>);
+
+impl<T> Operations<T> {
+    /// Returns an allocator for about `count` operations. Allocates nothing yet.
+    pub fn with_capacity(count: usize) -> Self {
+        Self(Chunks::with_capacity(count))
+    }
+
+    /// Allocates an operation. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`, or the error of `body`.
+    #[inline]
+    pub fn push<E>(&mut self, body: impl Init<T, E>) -> Result<Operation<T>>
+    where
+        Error: From<E>,
+    {
+        let slot = try_init!(Slot {
+            entry: CqeNode::new(),
+            body <- body,
+        }? E);
+        Ok(Operation(self.0.push(slot)?))
+    }
+}
 
 impl<T> Operation<T> {
     /// Allocates the operation. May sleep.
@@ -78,16 +110,12 @@ impl<T> Operation<T> {
     ///
     /// `ENOMEM`.
     pub fn new(body: T) -> Result<Self> {
-        let slot = Slot {
-            entry: CqeNode::new(),
-            body,
-        };
-        Ok(Self(KBox::new(slot, GFP_KERNEL)?))
+        Operations::with_capacity(1).push(body)
     }
 
     /// Returns the body, and frees the rest.
     pub fn into_inner(self) -> T {
-        KBox::into_inner(self.0).body
+        self.0.into_inner().body
     }
 
     /// Sets the completion function for a send, and passes the ownership to the caller.
@@ -110,12 +138,10 @@ impl<T> Operation<T> {
 
     #[inline]
     fn into_posted(self, done: Done) -> NonNull<Slot<T>> {
-        let slot = KBox::into_raw(self.0);
-        // SAFETY: `slot` is a live allocation that this function owns, and not null.
-        unsafe {
-            (*(*slot).entry.cqe()).done = Some(done);
-            NonNull::new_unchecked(slot)
-        }
+        let slot = self.0.into_raw();
+        // SAFETY: `slot` is a live allocation that this function owns.
+        unsafe { (*slot.as_ref().entry.cqe()).done = Some(done) };
+        slot
     }
 
     /// Posts the operation to `queue` with `post`, which gets its body, its completion entry, and the
@@ -205,9 +231,9 @@ impl<T> Operation<T> {
     /// name it.
     #[inline]
     pub(in crate::rdma) unsafe fn from_posted(slot: NonNull<Slot<T>>) -> Self {
-        // SAFETY: `slot` comes from `KBox::into_raw` in `into_posted`, by the safety requirements.
+        // SAFETY: `slot` comes from `ChunkBox::into_raw` in `into_posted`, by the safety requirements.
         // INVARIANT: By the safety requirements no posted work request names it.
-        Self(unsafe { KBox::from_raw(slot.as_ptr()) })
+        Self(unsafe { ChunkBox::from_raw(slot) })
     }
 }
 

@@ -63,7 +63,7 @@ impl<K: SlotLookup> AdminSlot<K> {
     ) -> Result<Self> {
         Ok(Self {
             tag,
-            slot: Slot::new(tag, pd, PAGES)?,
+            slot: Slot::single(tag, pd, PAGES)?,
             pending,
         })
     }
@@ -160,7 +160,7 @@ impl<K: SlotLookup<Payload = Option<Buffer>, Command = Command>> AerSlot<K> {
         KBox::try_pin_init(
             try_pin_init!(Self {
                 // The request has no data: the region is unused.
-                slot: Slot::new(tag, pd, 1)?,
+                slot: Slot::single(tag, pd, 1)?,
                 completion <- new_irq_lock!(None, "nvme_rdma_transport::AerSlot"),
             }? Error),
             GFP_KERNEL,

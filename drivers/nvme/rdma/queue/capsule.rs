@@ -20,12 +20,18 @@ use rrdma::{
     rdma::{
         dma::{
             Direction,
-            DmaBuffer, //
+            DmaBuffer,
+            DmaBuffers, //
         },
-        mr::Region,
+        mr::{
+            Region,
+            Regions, //
+        },
         pd::ProtectionDomain,
         wr::{
             Chain,
+            Operation,
+            Operations,
             SgeThen, //
         },
     },
@@ -91,19 +97,43 @@ pub(super) struct Capsule<K: CommandKind> {
     pub(super) region: Region<K::Payload>,
 }
 
-impl<K: CommandKind> Capsule<K> {
-    /// Allocates a capsule with a region of `pages` pages. May sleep.
-    pub(super) fn new(tag: u16, pd: &Arc<ProtectionDomain>, pages: u32) -> Result<Self> {
-        let device = pd.device().clone();
+/// Allocates capsules of a kind together.
+pub(super) struct Capsules<K: CommandKind> {
+    commands: DmaBuffers,
+    regions: Regions<K::Payload>,
+    operations: Operations<Capsule<K>>,
+}
+
+impl<K: CommandKind> Capsules<K> {
+    /// Returns an allocator for `count` capsules with regions of `pages` pages. May sleep.
+    pub(super) fn new(pd: &Arc<ProtectionDomain>, count: u16, pages: u32) -> Result<Self> {
+        let (device, count) = (pd.device().clone(), usize::from(count));
+        let direction = Direction::ToDevice;
         Ok(Self {
-            tag,
-            in_flight: InFlightWr::Command,
-            position: PostPosition::First,
-            command: DmaBuffer::new(device, Command::SIZE, Direction::ToDevice)?,
-            region: Region::new(pd.clone(), pages)?,
+            commands: DmaBuffers::with_capacity(device, count, Command::SIZE, direction),
+            regions: Regions::new(pd.clone(), count, pages)?,
+            operations: Operations::with_capacity(count),
         })
     }
 
+    /// Allocates the capsule of a tag. May sleep.
+    pub(super) fn push(&mut self, tag: u16) -> Result<Operation<Capsule<K>>> {
+        let Self {
+            commands,
+            regions,
+            operations,
+        } = self;
+        operations.push(try_init!(Capsule {
+            tag,
+            in_flight: InFlightWr::Command,
+            position: PostPosition::First,
+            command: commands.alloc()?,
+            region: regions.alloc()?,
+        }? Error))
+    }
+}
+
+impl<K: CommandKind> Capsule<K> {
     /// Adds the work requests of the command to a chain.
     #[inline(always)]
     pub(super) fn chain<'a>(

@@ -14,15 +14,16 @@ use rrdma::rdma::{
         Completion,
         Invalidation, //
     },
-    device::DeviceRef,
     dma::{
         Direction,
-        DmaBuffer, //
+        DmaBuffer,
+        DmaBuffers, //
     },
     qp::QueuePair,
     wr::{
         Complete,
         Operation,
+        Operations,
         Receive,
         Sge, //
     },
@@ -46,17 +47,17 @@ pub(super) struct Response {
 impl Response {
     /// Posts `count` receives. Sleeps.
     pub(super) fn post_all<Q: ResponseHandler>(queue: &QueuePair<Q>, count: u16) -> Result {
+        let (device, entries) = (queue.device().clone(), usize::from(count));
+        let direction = Direction::FromDevice;
+        let mut buffers =
+            DmaBuffers::with_capacity(device, entries, cqe::Completion::SIZE, direction);
+        let mut responses = Operations::with_capacity(entries);
         for _ in 0..count {
-            let response = Operation::new(Self::new(queue.device().clone())?)?;
+            let buffer = buffers.alloc()?;
+            let response = responses.push(Self { buffer })?;
             queue.post_receive(response).map_err(|u| u.error)?;
         }
         Ok(())
-    }
-
-    fn new(device: DeviceRef) -> Result<Self> {
-        Ok(Self {
-            buffer: DmaBuffer::new(device, cqe::Completion::SIZE, Direction::FromDevice)?,
-        })
     }
 }
 

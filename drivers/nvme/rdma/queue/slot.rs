@@ -6,6 +6,7 @@ use super::{
     capsule::{
         sent_command,
         Capsule,
+        Capsules,
         CommandKind,
         InFlightWr,
         Transfer,
@@ -111,13 +112,18 @@ pub(super) struct Loaded<K: CommandKind> {
 
 impl<K: SlotLookup> Slot<K> {
     /// Allocates a slot with a region of `pages` pages. May sleep.
-    pub(super) fn new(tag: u16, pd: &Arc<ProtectionDomain>, pages: u32) -> Result<Self> {
+    pub(super) fn single(tag: u16, pd: &Arc<ProtectionDomain>, pages: u32) -> Result<Self> {
+        Self::new(tag, &mut Capsules::new(pd, 1, pages)?)
+    }
+
+    /// Allocates a slot with a capsule of `capsules`. May sleep.
+    pub(super) fn new(tag: u16, capsules: &mut Capsules<K>) -> Result<Self> {
         let tag_number = Tag::new(tag.into()).ok_or(EINVAL)?;
         Ok(Self {
             state: Claim::new(SlotState {
                 id: CommandId::new(tag_number, Generation::default()),
                 state: RequestState::Idle,
-                capsule: Some(Operation::new(Capsule::new(tag, pd, pages)?)?),
+                capsule: Some(capsules.push(tag)?),
                 rkey: 0,
                 response: None,
                 stats: CommandStats::<K>::default(),

@@ -147,7 +147,7 @@ impl<K: SlotLookup<Payload = Option<Buffer>, Command = Command>> SyncSlot<K> {
     /// Allocates the slot. May sleep.
     pub(super) fn new(tag: u16, pd: &Arc<ProtectionDomain>) -> impl PinInit<Self, Error> + '_ {
         try_pin_init!(Self {
-            slot: Slot::new(tag, pd, PAGES)?,
+            slot: Slot::single(tag, pd, PAGES)?,
             reply <- new_irq_lock!(None, "nvme_rdma_transport::SyncSlot"),
         }? Error)
     }
