@@ -22,6 +22,8 @@ FAILED = 125
 # Time limit from the start of the VM to that of COMMAND, for a stock kernel. A boot takes seconds,
 # but longer on a loaded machine.
 BOOT_SECONDS = 180
+# CPUs that a boot starts within this limit. More take longer, one after the other.
+BOOT_CPUS = 8
 # Time limit for the rest of the console output after COMMAND has ended.
 CONSOLE_SECONDS = 5
 # Number of console lines that are shown on a failure.
@@ -205,7 +207,8 @@ def launch(tree, settings, stdout=None, watch=None, stop=None):
     stop = stop or threading.Event()
     with _terminal(), open(settings.console or _console_path(), "wb") as console:
         process, ports = _start(tree, settings)
-        run = Run(settings, BOOT_SECONDS * tree.slowdown, console, stdout or _to(sys.stdout),
+        boot_seconds = BOOT_SECONDS * tree.slowdown * max(1, settings.cpus / BOOT_CPUS)
+        run = Run(settings, boot_seconds, console, stdout or _to(sys.stdout),
                   watch or report.Watch())
         try:
             _watch(process, ports, run, stop)
