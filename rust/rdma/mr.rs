@@ -75,7 +75,10 @@ use crate::{
     },
 };
 use core::{
-    cell::Cell,
+    cell::{
+        Cell,
+        UnsafeCell, //
+    },
     marker::PhantomData,
     ptr::{
         self,
@@ -161,12 +164,33 @@ pub struct Region<D: Scatter> {
     state: Cell<State>,
     /// Number of the latest registration.
     registered: Cell<RegSeq>,
-    /// Access flags of the peer and the device for the next registration.
-    access: bindings::ib_access_flags,
+    /// Work request of the registration, with the key and the access flags of the next one.
+    register: UnsafeCell<RegisterWr>,
     /// What the direction of the data allows, set by `dma_map`.
     allowed: bindings::ib_access_flags,
     map: ScatterMap,
     data: Option<D>,
+}
+
+/// Work request that registers a region, in the layout of `wr::Request`.
+#[repr(C)]
+pub(in crate::rdma) struct RegisterWr {
+    pub(in crate::rdma) state: *const Cell<State>,
+    pub(in crate::rdma) wr: bindings::ib_reg_wr,
+}
+
+impl RegisterWr {
+    fn new(mr: NonNull<bindings::ib_mr>) -> Self {
+        let mut wr = bindings::ib_reg_wr {
+            mr: mr.as_ptr(),
+            ..pin_init::zeroed()
+        };
+        wr.wr.opcode = bindings::ib_wr_opcode_IB_WR_REG_MR;
+        Self {
+            state: ptr::null(),
+            wr,
+        }
+    }
 }
 
 /// An allocated region (`struct ib_mr`). Dropping it deregisters it, which sleeps.
@@ -257,7 +281,7 @@ impl<D: Scatter> Regions<D> {
             mr: Mr { raw: mr, pd },
             state: Cell::new(State::Invalid),
             registered: Cell::new(RegSeq::NEVER),
-            access: 0,
+            register: UnsafeCell::new(RegisterWr::new(mr)),
             allowed: 0,
             map,
             data: None,
@@ -421,7 +445,8 @@ impl<D: Scatter> Region<D> {
             length: length.try_into()?,
             rkey,
         };
-        self.access = access;
+        let register = self.register.get_mut();
+        (register.wr.key, register.wr.access) = (rkey, access as i32);
         self.state.set(State::Mapped);
         Ok(key)
     }
@@ -521,23 +546,86 @@ impl<D: Scatter> Region<D> {
         unsafe { (*self.mr.as_raw()).rkey }
     }
 
-    /// Returns whether the region may be registered next with this number: on the queue pair of its
-    /// earlier registrations, if there were any.
+    /// Checks that the region may be registered on the queue pair of `registered`, whose domain is `pd`
+    /// and whose entry for failures is `cqe`: it is mapped, and all its registrations are on that queue
+    /// pair.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if not.
     #[inline]
-    pub(in crate::rdma) fn may_register(&self, registered: RegSeq) -> bool {
-        registered.may_follow(self.registered.get())
+    pub(in crate::rdma) fn admit(
+        &self,
+        pd: &ProtectionDomain,
+        registered: RegSeq,
+        cqe: *mut bindings::ib_cqe,
+    ) -> Result {
+        if self.state.get() != State::Mapped {
+            return Err(EINVAL);
+        }
+        match self.registered.get().is_on_queue_of(registered) {
+            true => Ok(()),
+            false => self.admit_first(pd, cqe),
+        }
     }
 
-    /// Stores the number of the registration that is about to be posted.
+    #[cold]
+    fn admit_first(&self, pd: &ProtectionDomain, cqe: *mut bindings::ib_cqe) -> Result {
+        if !self.registered.get().is_never() || !ptr::eq(&*self.mr.pd, pd) {
+            return Err(EINVAL);
+        }
+        // SAFETY: The region was never registered, so nobody else uses the work request.
+        unsafe { (*self.register.get()).wr.wr.__bindgen_anon_1.wr_cqe = cqe };
+        Ok(())
+    }
+
+    /// Returns the work request of the registration with this number, which was
+    /// [admitted](Self::admit) and is posted next. It must be followed by another work request of the
+    /// operation: then a device's driver has read this one when the operation completes.
     #[inline]
-    pub(in crate::rdma) fn begin_registration(&self, registered: RegSeq) {
+    pub(in crate::rdma) fn register(&self, registered: RegSeq) -> *mut bindings::ib_send_wr {
         self.registered.set(registered);
+        self.state.set(State::Valid);
+        let register = self.register.get();
+        // SAFETY: A region is not `Sync`, and is not registered in state `Mapped`. So nobody else
+        // accesses the work request. The pointer is made from that of the whole object.
+        unsafe {
+            (*register).state = &self.state;
+            (&raw mut (*register).wr).cast()
+        }
     }
 
-    /// Returns region, key, access and state, for a work request.
+    /// Returns a copy of the work request of the registration with this number, and the state that it
+    /// changes. It was [admitted](Self::admit) and is posted next.
     #[inline]
-    pub(crate) fn parts(&self) -> (NonNull<bindings::ib_mr>, u32, u32, &Cell<State>) {
-        (self.mr.raw, self.rkey(), self.access, &self.state)
+    pub(in crate::rdma) fn register_copy(
+        &self,
+        registered: RegSeq,
+    ) -> (bindings::ib_reg_wr, &Cell<State>) {
+        self.registered.set(registered);
+        // SAFETY: A region is not `Sync`, so nobody else accesses the work request.
+        let mut register = unsafe { (*self.register.get()).wr };
+        register.wr.next = ptr::null_mut();
+        (register, &self.state)
+    }
+
+    /// Returns the mapped memory pieces, for a work request by which the device reads them.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if the device must not read them.
+    #[inline]
+    pub(in crate::rdma) fn readable_entries(&self) -> Result<Entries<'_>> {
+        match self.map.direction().is_to_device() {
+            true => Ok(self.map.entries()),
+            false => Err(EINVAL),
+        }
+    }
+
+    /// Returns key and state, for a work request.
+    #[inline]
+    pub(crate) fn parts(&self) -> (u32, &Cell<State>) {
+        (self.rkey(), &self.state)
     }
 
     /// Returns the protection domain.

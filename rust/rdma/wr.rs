@@ -26,6 +26,7 @@
 mod batch;
 mod chain;
 mod datagram;
+mod message;
 mod operation;
 mod payload;
 mod post;
@@ -41,6 +42,11 @@ pub use batch::{
 pub use chain::{
     Chain,
     ATOMIC_BYTES, //
+};
+pub use message::{
+    Message,
+    Messages,
+    MAX_MESSAGE_DATA, //
 };
 pub use operation::{
     Complete,

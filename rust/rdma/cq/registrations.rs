@@ -83,16 +83,15 @@ impl RegSeq {
         number: u64::MAX,
     };
 
-    /// Returns whether this is the number of no registration. Cold: so each region begins.
-    #[cold]
-    fn is_never(self) -> bool {
+    /// Returns whether this is the number of no registration.
+    pub(in crate::rdma) fn is_never(self) -> bool {
         self.queue == Self::NEVER.queue
     }
 
-    /// Returns whether this registration is on the queue pair of `last`, or the first one.
+    /// Returns whether both registrations are on one queue pair.
     #[inline]
-    pub(in crate::rdma) fn may_follow(self, last: Self) -> bool {
-        last.queue == self.queue || last.is_never()
+    pub(in crate::rdma) fn is_on_queue_of(self, other: Self) -> bool {
+        self.queue == other.queue
     }
 }
 

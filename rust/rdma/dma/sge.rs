@@ -38,6 +38,12 @@ impl<'a> Sge<'a> {
         }
     }
 
+    /// Returns the DMA address.
+    #[inline]
+    pub(in crate::rdma) fn address(&self) -> u64 {
+        self.address
+    }
+
     /// Returns the length in bytes.
     #[inline]
     pub fn length(&self) -> u32 {

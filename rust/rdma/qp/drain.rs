@@ -258,19 +258,18 @@ impl<E: QpContext> QueuePair<E> {
     /// Counts sends that are about to be posted, if the service counts sends. Each is an operation
     /// of its own.
     #[inline]
-    pub(in crate::rdma) fn count_sends(&self, sends: usize) {
+    pub(in crate::rdma) fn count_sends(&self, sends: u32) {
         if E::QpType::COUNTS_SENDS {
-            // At most the number of entries of a send queue, so this does not truncate.
-            self.sends.add(sends as u32);
+            self.sends.add(sends);
         }
     }
 
     /// Removes counted sends that were not posted, or whose completion was handled. The caller must
     /// not access the queue pair afterwards on behalf of these sends.
     #[inline]
-    pub(in crate::rdma) fn forget_sends(&self, sends: usize) {
+    pub(in crate::rdma) fn forget_sends(&self, sends: u32) {
         if E::QpType::COUNTS_SENDS && sends != 0 {
-            self.sends.remove(sends as u32);
+            self.sends.remove(sends);
         }
     }
 }

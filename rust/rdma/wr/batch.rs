@@ -7,7 +7,8 @@ use super::{
     request::Request,
     wr_buffer::{
         FixedVec,
-        WrBuffer, //
+        WrBuffer,
+        WrList, //
     },
     Chain,
     Complete,
@@ -47,8 +48,8 @@ pub struct BatchCapacity {
 /// An operation in a batch.
 struct BatchEntry<T> {
     slot: NonNull<Slot<T>>,
-    /// End of its work requests in `Batch::requests` (exclusive).
-    end: usize,
+    /// End of its work requests in `Batch::list` (exclusive).
+    end: u32,
 }
 
 /// Operations that one call of `ib_post_send` posts as one list of work requests, so that the
@@ -64,12 +65,13 @@ struct BatchEntry<T> {
 /// - While `refused` is false:
 ///   - `taken` is 0.
 ///   - The first `requests_used` of `requests` and `pieces_used` of `pieces` are initialised.
-///   - These are the complete work requests of the entries, in order, for the queue pair with
-///     serial number `queue`.
+///   - `list` has the complete work requests of the entries, in order, for the queue pair with
+///     serial number `queue`. They are in `requests`, or in the slots.
 pub struct Batch<E: QpContext, T: Complete<E>> {
     entries: KVec<BatchEntry<T>>,
     taken: usize,
     refused: bool,
+    list: WrList,
     requests: KVec<MaybeUninit<Request>>,
     requests_used: usize,
     pieces: KVec<MaybeUninit<bindings::ib_sge>>,
@@ -84,9 +86,8 @@ unsafe impl<E: QpContext, T: Complete<E>> Send for Batch<E, T> {}
 
 fn places<T>(count: usize) -> Result<KVec<MaybeUninit<T>>> {
     let mut places = KVec::with_capacity(count, GFP_KERNEL)?;
-    for _ in 0..count {
-        places.push(MaybeUninit::uninit(), GFP_KERNEL)?;
-    }
+    // SAFETY: The capacity is at least `count`, and the elements need no initialisation.
+    unsafe { places.inc_len(count) };
     Ok(places)
 }
 
@@ -102,6 +103,7 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
             entries: KVec::with_capacity(capacity.operations, GFP_KERNEL)?,
             taken: 0,
             refused: false,
+            list: WrList::EMPTY,
             requests: places(capacity.requests)?,
             requests_used: 0,
             pieces: places(capacity.pieces)?,
@@ -158,6 +160,7 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
         // initialised.
         let wr_buffer = unsafe {
             WrBuffer {
+                list: self.list,
                 requests: FixedVec::new(&mut self.requests, self.requests_used),
                 pieces: FixedVec::new(&mut self.pieces, self.pieces_used),
             }
@@ -165,10 +168,11 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
         // SAFETY: This function owns the slot. Neither the slot nor the memory of the work requests
         // moves until they are posted or undone.
         let (wr_buffer, built) = unsafe { queue.build(slot, wr_buffer, build) };
+        let list = wr_buffer.list;
         let (requests, pieces) = (wr_buffer.requests.len(), wr_buffer.pieces.len());
         let entry = BatchEntry {
             slot,
-            end: requests,
+            end: list.len(),
         };
         let result = built.and_then(|()| {
             // `admit` has checked that there is room.
@@ -180,6 +184,7 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
             Ok(()) => {
                 // INVARIANT: The work requests of the new entry are complete, and follow those
                 // before.
+                self.list = list;
                 self.requests_used = requests;
                 self.pieces_used = pieces;
                 Ok(())
@@ -232,13 +237,11 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
             return Err(EINVAL);
         }
         let entries = &self.entries;
-        // SAFETY: `refused` is false, so by the type invariants so many requests are initialised.
-        let mut requests = unsafe { FixedVec::new(&mut self.requests, self.requests_used) };
         // SAFETY: The work requests are complete by the type invariants. The memory that they name
-        // belongs to the slots; slots of posted work requests are given up below.
-        let posted = unsafe {
-            queue.post_requests(&rcu::read_lock(), requests.from(0), |n| split(entries, n))
-        };
+        // belongs to the slots; slots of posted work requests are given up below. The last work
+        // request of each slot is in `requests`, so it does not change when the slot completes.
+        let posted =
+            unsafe { queue.post_requests(&rcu::read_lock(), self.list, |n| split(entries, n)) };
         match posted {
             Ok(()) => {
                 self.forget();
@@ -249,7 +252,7 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
     }
 
     /// Keeps the operations that were not posted, after the first `posted` work requests were.
-    fn refuse(&mut self, error: Error, posted: usize) -> Result {
+    fn refuse(&mut self, error: Error, posted: u32) -> Result {
         let begun = self.entries.iter().position(|entry| posted < entry.end);
         let begun = begun.unwrap_or(self.entries.len());
         let split = usize::from(split(&self.entries, posted).is_some());
@@ -271,6 +274,7 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
         self.entries.clear();
         self.taken = 0;
         self.refused = false;
+        self.list = WrList::EMPTY;
         self.requests_used = 0;
         self.pieces_used = 0;
     }
@@ -282,10 +286,7 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
     /// filled again when all operations have been taken.
     pub fn take_back(&mut self) -> Option<Operation<T>> {
         if !self.refused {
-            // SAFETY: `refused` is false, so by the type invariants so many requests are
-            // initialised.
-            let mut requests = unsafe { FixedVec::new(&mut self.requests, self.requests_used) };
-            super::wr_buffer::undo(requests.from(0));
+            self.list.undo(0);
             self.refused = true;
         }
         let Some(entry) = self.entries.get(self.taken) else {
@@ -303,7 +304,7 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
 
 /// Returns the operation of work request number `posted`, if an earlier work request belongs to the
 /// same operation.
-fn split<T>(entries: &[BatchEntry<T>], posted: usize) -> Option<NonNull<CqeNode>> {
+fn split<T>(entries: &[BatchEntry<T>], posted: u32) -> Option<NonNull<CqeNode>> {
     let mut start = 0;
     for entry in entries {
         if posted < entry.end {

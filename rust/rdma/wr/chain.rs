@@ -3,6 +3,7 @@
 //! Builds the work requests of one operation.
 
 use super::{
+    message::Message,
     payload::{
         Payload,
         SgeBuilder,
@@ -22,6 +23,7 @@ use crate::{
         EOPNOTSUPP, //
     },
     rdma::{
+        cq::RegSeq,
         mr::{
             Region,
             RemoteKey,
@@ -39,10 +41,7 @@ use crate::{
 use core::{
     cell::Cell,
     marker::PhantomData,
-    ptr::{
-        self,
-        NonNull, //
-    },
+    ptr, //
 };
 use kernel::prelude::*;
 
@@ -67,9 +66,11 @@ pub struct Chain<'a, 'q, E: QpContext> {
     /// Completion entry of the operation.
     cqe: *mut bindings::ib_cqe,
     wr_buffer: WrBuffer<'q>,
-    first: usize,
+    first: u32,
     /// Flags of the next work request.
     flags: bindings::ib_send_flags,
+    /// Whether the operation has its last work request, which completes it.
+    ended: bool,
     _operation: PhantomData<&'a ()>,
 }
 
@@ -80,13 +81,14 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
         cqe: *mut bindings::ib_cqe,
         wr_buffer: WrBuffer<'q>,
     ) -> Self {
-        let first = wr_buffer.requests.len();
+        let first = wr_buffer.list.len();
         Self {
             queue,
             cqe,
             wr_buffer,
             first,
             flags: 0,
+            ended: false,
             _operation: PhantomData,
         }
     }
@@ -127,21 +129,108 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
     where
         E::QpType: Reliable,
     {
-        let (mr, key, access, state) = self.region_parts(region)?;
-        let registered = self.queue.registrations.begin();
-        if state.get() != State::Mapped || !region.may_register(registered) {
+        let registered = self.admit(region)?;
+        let (mut register, state) = region.register_copy(registered);
+        register.wr.send_flags = self.take_flags();
+        self.push_change(Request::new(Kind { register }), state, State::Valid)
+    }
+
+    /// Registers a bound region, as [`register`](Self::register) does, and sends a message as the last
+    /// work request. The first work request is the prepared one of the region, so this takes fewer
+    /// instructions.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`register`](Self::register) and [`send_message`](Self::send_message).
+    #[inline(always)]
+    pub fn register_and_send<D: Scatter>(
+        &mut self,
+        region: &'a Region<D>,
+        message: &'a Message,
+    ) -> Result
+    where
+        E::QpType: Reliable,
+    {
+        if self.flags != 0 || self.ended {
+            self.register(region)?;
+            return self.send_message(message);
+        }
+        let sges = message.sges(self.queue)?;
+        let registered = self.admit(region)?;
+        // SAFETY: The work request is in the region, which is borrowed from the operation. The message
+        // follows, or the list is truncated.
+        unsafe { self.wr_buffer.list.push(region.register(registered)) };
+        self.push_message(sges, 1)
+    }
+
+    /// Sends a message as the last work request (`IB_WR_SEND`).
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL`: the message is mapped for another device, or the operation has its last work
+    ///   request.
+    /// - `ENOBUFS`: there is no room for another work request.
+    #[inline(always)]
+    pub fn send_message(&mut self, message: &'a Message) -> Result
+    where
+        E::QpType: Reliable,
+    {
+        let sges = message.sges(self.queue)?;
+        self.push_message(sges, 1)
+    }
+
+    /// Sends a message, followed by the data of a region, as the last work request.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`send_message`](Self::send_message), and `EINVAL`: the region belongs to another
+    /// protection domain, the device must not read the data, or there are more than
+    /// [`MAX_MESSAGE_DATA`](super::MAX_MESSAGE_DATA) pieces.
+    #[inline(always)]
+    pub fn send_message_with<D: Scatter>(
+        &mut self,
+        message: &'a Message,
+        region: &'a Region<D>,
+    ) -> Result
+    where
+        E::QpType: Reliable,
+    {
+        self.check_domain(region)?;
+        let sges = message.sges(self.queue)?;
+        let count = message.append(region)?;
+        self.push_message(sges, count)
+    }
+
+    /// Appends the last work request, which sends a message of `count` entries.
+    #[inline(always)]
+    fn push_message(&mut self, sges: *mut bindings::ib_sge, count: i32) -> Result {
+        if self.ended {
             return Err(EINVAL);
         }
-        let mut register = bindings::ib_reg_wr {
-            mr: mr.as_ptr(),
-            key,
-            access: access as i32,
+        let mut common = bindings::ib_send_wr {
+            sg_list: sges,
+            num_sge: count,
+            opcode: bindings::ib_wr_opcode_IB_WR_SEND,
+            send_flags: self.take_flags() | bindings::ib_send_flags_IB_SEND_SIGNALED,
             ..pin_init::zeroed()
         };
-        register.wr.opcode = bindings::ib_wr_opcode_IB_WR_REG_MR;
-        register.wr.send_flags = self.take_flags();
-        region.begin_registration(registered);
-        self.push_change(Request::new(Kind { register }), state, State::Valid)
+        common.__bindgen_anon_1.wr_cqe = self.cqe;
+        let pushed = self.wr_buffer.push(Request::new(Kind { common }));
+        pushed.ok_or(ENOBUFS)?;
+        self.ended = true;
+        Ok(())
+    }
+
+    /// Counts a registration of `region` that is about to be posted.
+    #[inline(always)]
+    fn admit<D: Scatter>(&self, region: &Region<D>) -> Result<RegSeq> {
+        let registered = self.queue.registrations.begin();
+        region.admit(
+            self.queue.protection_domain(),
+            registered,
+            self.queue.unsignalled(),
+        )?;
+        Ok(registered)
     }
 
     /// Invalidates a local region (`IB_WR_LOCAL_INV`). Afterwards the peer cannot use its key.
@@ -155,7 +244,8 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
     where
         E::QpType: Reliable,
     {
-        let (_, key, _, state) = self.region_parts(region)?;
+        self.check_domain(region)?;
+        let (key, state) = region.parts();
         if state.get() != State::Valid {
             return Err(EINVAL);
         }
@@ -364,7 +454,7 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
     /// Returns whether the operation has no work request yet.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        self.wr_buffer.requests.len() == self.first
+        self.wr_buffer.list.len() == self.first
     }
 
     #[inline]
@@ -436,31 +526,30 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
     }
 
     #[inline]
-    fn region_parts<D: Scatter>(
-        &self,
-        region: &'a Region<D>,
-    ) -> Result<(NonNull<bindings::ib_mr>, u32, u32, &'a Cell<State>)> {
-        if !ptr::eq(
+    fn check_domain<D: Scatter>(&self, region: &Region<D>) -> Result {
+        let same = ptr::eq(
             &**region.protection_domain(),
             &**self.queue.protection_domain(),
-        ) {
-            return Err(EINVAL);
+        );
+        match same {
+            true => Ok(()),
+            false => Err(EINVAL),
         }
-        Ok(region.parts())
     }
 
     #[inline]
-    pub(super) fn push(&mut self, request: Request) -> Result {
-        let cqe = self.queue.unsignalled();
-        let request = self.wr_buffer.push(request).ok_or(ENOBUFS)?;
+    pub(super) fn push(&mut self, mut request: Request) -> Result {
+        if self.ended {
+            return Err(EINVAL);
+        }
         // Unsignalled, unless `finish` finds that this is the last one.
-        request.complete_failure(cqe);
-        Ok(())
+        request.complete_failure(self.queue.unsignalled());
+        self.wr_buffer.push(request).ok_or(ENOBUFS)
     }
 
     #[inline]
     fn push_change(&mut self, request: Request, state: &'a Cell<State>, to: State) -> Result {
-        if self.wr_buffer.requests.is_full() {
+        if self.ended || self.wr_buffer.requests.is_full() {
             return Err(ENOBUFS);
         }
         // SAFETY: `state` is borrowed from the operation, which stays valid until the work request
@@ -470,19 +559,20 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
 
     /// Makes the last work request complete the operation. Returns the buffer with the work
     /// requests; on error, those of this operation are removed.
-    #[inline]
+    #[inline(always)]
     pub(super) fn finish(mut self, built: Result) -> (WrBuffer<'q>, Result) {
-        let is_empty = self.is_empty();
-        let result = match (built, self.wr_buffer.requests.last()) {
-            (Ok(()), Some(last)) if !is_empty => {
-                last.complete(self.cqe);
+        let result = match built {
+            Ok(()) if self.is_empty() => Err(EINVAL),
+            Ok(()) if self.ended => Ok(()),
+            Ok(()) => {
+                // SAFETY: The list is not empty. Its last work request is in the buffer.
+                unsafe { Request::complete(self.wr_buffer.list.last(), self.cqe) };
                 Ok(())
             }
-            (Ok(()), _) => Err(EINVAL),
-            (error, _) => error,
+            error => error,
         };
         if result.is_err() {
-            self.wr_buffer.undo(self.first);
+            self.wr_buffer.list = self.wr_buffer.list.truncated(self.first);
         }
         (self.wr_buffer, result)
     }

@@ -4,10 +4,10 @@
 
 use super::{
     operation::Slot,
-    request::Request,
     wr_buffer::{
         self,
-        WrBuffer, //
+        WrBuffer,
+        WrList, //
     },
     Chain,
     Complete,
@@ -112,13 +112,13 @@ impl<E: QpContext> QueuePair<E> {
         let mut pieces = [const { MaybeUninit::uninit() }; MAX_SGE];
         let empty = WrBuffer::empty(&mut requests, &mut pieces);
         // SAFETY: This function owns the slot, and nothing of it is posted.
-        let (mut wr_buffer, built) = unsafe { self.build(slot, empty, build) };
+        let (wr_buffer, built) = unsafe { self.build(slot, empty, build) };
         let split = |posted| (posted != 0).then_some(slot.cast());
         let result = match built {
             // SAFETY: The work requests are complete. The memory that they name is borrowed from
             // the slot, which is valid until its completion. Below, the slot is accessed only if
             // nothing was posted.
-            Ok(()) => unsafe { self.post_requests(grace, wr_buffer.requests.from(0), split) },
+            Ok(()) => unsafe { self.post_requests(grace, wr_buffer.list, split) },
             Err(error) => Err((error, 0)),
         };
         let Err((error, posted)) = result else {
@@ -141,28 +141,28 @@ impl<E: QpContext> QueuePair<E> {
     ///
     /// The caller must own `slot`. It must not access `slot`, nor move the memory of `wr_buffer`,
     /// until the work requests are posted or undone.
-    #[inline]
+    #[inline(always)]
     pub(super) unsafe fn build<'q, T>(
         &'q self,
         slot: NonNull<Slot<T>>,
         wr_buffer: WrBuffer<'q>,
         build: impl for<'a> FnOnce(&'a T, &mut Chain<'a, '_, E>) -> Result,
     ) -> (WrBuffer<'q>, Result) {
-        let before = wr_buffer.requests.len();
+        let before = wr_buffer.list.len();
         let mut chain = Chain::new(self, slot.as_ptr().cast(), wr_buffer);
         // SAFETY: By the safety requirements the slot is alive. By its signature, `build` can keep
         // borrows from the body only in the chain.
         let built = build(unsafe { &(*slot.as_ptr()).body }, &mut chain);
         let (wr_buffer, built) = chain.finish(built);
         // `build` only appends.
-        let credits = wr_buffer.requests.len().wrapping_sub(before);
+        let credits = wr_buffer.list.len().wrapping_sub(before);
         // SAFETY: By the safety requirements the slot is alive. The work requests borrow from its
         // body only.
-        unsafe { (*slot.as_ptr()).entry.credits = credits as u32 };
+        unsafe { (*slot.as_ptr()).entry.credits = credits };
         (wr_buffer, built)
     }
 
-    /// Posts `requests`. On error, returns how many of them were posted, and undoes the others.
+    /// Posts a list. On error, returns how many work requests were posted, and undoes the others.
     ///
     /// On error, `split` gets that number, `n`. If work request `n` and an earlier one belong to
     /// the same operation, `split` must return that operation, which is then partially posted.
@@ -170,30 +170,31 @@ impl<E: QpContext> QueuePair<E> {
     /// # Safety
     ///
     /// The work requests must be complete, and the memory that they name must stay valid until they
-    /// complete. `split` must return the operation as described, and nothing else may complete it.
+    /// complete. The last work request of each operation must not change until this returns: a driver
+    /// may read its `next` when it has completed. `split` must return the operation as described, and
+    /// nothing else may complete it.
     #[inline(always)]
     pub(super) unsafe fn post_requests(
         &self,
         grace: &rcu::Guard,
-        requests: &mut [Request],
-        split: impl FnOnce(usize) -> Option<NonNull<CqeNode>>,
-    ) -> Result<(), (Error, usize)> {
-        if self.sq_credits.take(requests.len() as u32).is_err() {
-            return Err((self.refuse(requests), 0));
+        list: WrList,
+        split: impl FnOnce(u32) -> Option<NonNull<CqeNode>>,
+    ) -> Result<(), (Error, u32)> {
+        if self.sq_credits.take(list.len()).is_err() {
+            return Err((self.refuse(list.first(), list.len()), 0));
         }
         // A drain waits for the guard. So it finds an operation that is partially posted here in
         // the list.
-        self.count_sends(requests.len());
+        self.count_sends(list.len());
         // SAFETY: By the safety requirements of this function.
-        let posted = unsafe { wr_buffer::post(requests, |first| self.post_raw_send(first, grace)) };
-        match posted {
+        match unsafe { self.post_raw_send(list.first(), grace) } {
             Ok(()) => Ok(()),
             // SAFETY: By the safety requirements of this function.
-            Err((error, posted)) => unsafe { self.stop_at(requests, error, posted, split) },
+            Err(failure) => unsafe { self.stop_at(list.first(), list.len(), failure, split) },
         }
     }
 
-    /// Undoes the work requests behind the first `posted` ones, which were posted.
+    /// Undoes the work requests of a list from `bad` on. Those before it were posted.
     ///
     /// A device that reports a full queue in spite of the credits does not report what it took. All
     /// but the last work request may be posted then. The operations of these are not returned, and
@@ -206,20 +207,21 @@ impl<E: QpContext> QueuePair<E> {
     #[inline(never)]
     unsafe fn stop_at(
         &self,
-        requests: &mut [Request],
-        error: Error,
-        posted: usize,
-        split: impl FnOnce(usize) -> Option<NonNull<CqeNode>>,
-    ) -> Result<(), (Error, usize)> {
-        let is_unknown = error == ENOMEM && posted == 0 && requests.len() > 1;
+        first: *mut bindings::ib_send_wr,
+        length: u32,
+        (error, bad): (Error, *const bindings::ib_send_wr),
+        split: impl FnOnce(u32) -> Option<NonNull<CqeNode>>,
+    ) -> Result<(), (Error, u32)> {
+        let posted = wr_buffer::position(first, length, bad);
+        let is_unknown = error == ENOMEM && posted == 0 && length > 1;
         let posted = match is_unknown {
-            true => requests.len().saturating_sub(1),
+            true => length.saturating_sub(1),
             false => posted,
         };
-        let unposted = requests.get_mut(posted..).unwrap_or_default();
-        self.sq_credits.put(unposted.len() as u32);
-        self.forget_sends(unposted.len());
-        wr_buffer::undo(unposted);
+        let unposted = length.saturating_sub(posted);
+        self.sq_credits.put(unposted);
+        self.forget_sends(unposted);
+        wr_buffer::undo(first, length, posted);
         match split(posted) {
             // SAFETY: By the safety requirements nothing else completes the operation. The work
             // request that would complete it was not posted: the post failed, so the last work
@@ -233,8 +235,8 @@ impl<E: QpContext> QueuePair<E> {
 
     /// Undoes work requests that the send queue has no room for, and returns the error.
     #[cold]
-    fn refuse(&self, requests: &mut [Request]) -> Error {
-        wr_buffer::undo(requests);
+    fn refuse(&self, first: *mut bindings::ib_send_wr, length: u32) -> Error {
+        wr_buffer::undo(first, length, 0);
         match self.is_closed() {
             true => ENOTCONN,
             false => ENOMEM,

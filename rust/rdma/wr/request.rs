@@ -4,10 +4,14 @@
 
 use crate::{
     bindings,
-    rdma::mr::State, //
+    rdma::mr::{
+        RegisterWr,
+        State, //
+    },
 };
 use core::{
     cell::Cell,
+    mem::offset_of,
     ptr, //
 };
 
@@ -33,9 +37,15 @@ pub(super) union Kind {
 ///   posted.
 #[repr(C)]
 pub(super) struct Request {
-    kind: Kind,
     state: *const Cell<State>,
+    kind: Kind,
 }
+
+// The work request of a region has `state` at the same distance.
+const _: () = {
+    assert!(offset_of!(Request, state) == 0 && offset_of!(RegisterWr, state) == 0);
+    assert!(offset_of!(Request, kind) == offset_of!(RegisterWr, wr));
+};
 
 impl Request {
     #[inline]
@@ -60,56 +70,57 @@ impl Request {
         self
     }
 
-    /// Resets the state of the region, because the work request is not posted.
-    pub(super) fn undo(&mut self) {
-        let state = core::mem::replace(&mut self.state, ptr::null());
-        // SAFETY: `state` is null or valid by the type invariants, as the work request was not
-        // posted.
-        let Some(state) = (unsafe { state.as_ref() }) else {
-            return;
-        };
-        // A registration requires state `Mapped`, and an invalidation requires state `Valid`.
-        state.set(match self.wr().opcode {
-            bindings::ib_wr_opcode_IB_WR_REG_MR => State::Mapped,
-            _ => State::Valid,
-        });
+    /// Sets the completion entry, which is used only if the work request fails.
+    #[inline]
+    pub(super) fn complete_failure(&mut self, cqe: *mut bindings::ib_cqe) {
+        // All variants start with `struct ib_send_wr`.
+        self.kind.common.__bindgen_anon_1.wr_cqe = cqe;
     }
 
+    /// Sets the completion entry, and requests a completion on success, too.
+    ///
+    /// # Safety
+    ///
+    /// `wr` must be that of a `Request`, which nobody else accesses.
     #[inline]
-    fn wr(&self) -> &bindings::ib_send_wr {
-        // SAFETY: All variants start with `struct ib_send_wr`.
-        unsafe { &self.kind.common }
-    }
-
-    #[inline]
-    fn wr_mut(&mut self) -> &mut bindings::ib_send_wr {
-        // SAFETY: All variants start with `struct ib_send_wr`.
-        unsafe { &mut self.kind.common }
+    pub(super) unsafe fn complete(wr: *mut bindings::ib_send_wr, cqe: *mut bindings::ib_cqe) {
+        // SAFETY: By the safety requirements.
+        unsafe {
+            (*wr).__bindgen_anon_1.wr_cqe = cqe;
+            (*wr).send_flags |= bindings::ib_send_flags_IB_SEND_SIGNALED;
+        }
     }
 
     /// Returns the work request for C.
     #[inline]
     pub(super) fn as_raw(&mut self) -> *mut bindings::ib_send_wr {
-        ptr::from_mut(self).cast()
+        let this = ptr::from_mut(self);
+        // SAFETY: `this` is valid. All variants start with `struct ib_send_wr`. The pointer is made
+        // from that of the whole object, which `undo` accesses.
+        unsafe { (&raw mut (*this).kind).cast() }
     }
 
-    /// Links `next` behind this work request.
-    #[inline]
-    pub(super) fn link(&mut self, next: *mut bindings::ib_send_wr) {
-        self.wr_mut().next = next;
-    }
-
-    /// Sets the completion entry, which is used only if the work request fails.
-    #[inline]
-    pub(super) fn complete_failure(&mut self, cqe: *mut bindings::ib_cqe) {
-        self.wr_mut().__bindgen_anon_1.wr_cqe = cqe;
-    }
-
-    /// Sets the completion entry, and requests a completion on success, too.
-    #[inline]
-    pub(super) fn complete(&mut self, cqe: *mut bindings::ib_cqe) {
-        let wr = self.wr_mut();
-        wr.__bindgen_anon_1.wr_cqe = cqe;
-        wr.send_flags |= bindings::ib_send_flags_IB_SEND_SIGNALED;
+    /// Resets the state of the region, because the work request is not posted.
+    ///
+    /// # Safety
+    ///
+    /// `wr` must be that of a `Request` or of a [`RegisterWr`], which nobody else accesses.
+    pub(super) unsafe fn undo(wr: *mut bindings::ib_send_wr) {
+        // SAFETY: By the safety requirements, `state` is at this distance. It is null or valid by the
+        // type invariants, as the work request was not posted.
+        let (state, opcode) = unsafe {
+            let field = wr
+                .byte_sub(offset_of!(Request, kind))
+                .cast::<*const Cell<State>>();
+            (ptr::replace(field, ptr::null()).as_ref(), (*wr).opcode)
+        };
+        let Some(state) = state else {
+            return;
+        };
+        // A registration requires state `Mapped`, and an invalidation requires state `Valid`.
+        state.set(match opcode {
+            bindings::ib_wr_opcode_IB_WR_REG_MR => State::Mapped,
+            _ => State::Valid,
+        });
     }
 }

@@ -8,7 +8,6 @@ use core::{
     mem::MaybeUninit,
     ptr, //
 };
-use kernel::prelude::*;
 
 /// A vector of fixed capacity in borrowed memory. Does not allocate.
 ///
@@ -50,30 +49,6 @@ impl<'r, T> FixedVec<'r, T> {
         Some(place)
     }
 
-    /// Returns the last element.
-    #[inline]
-    pub(super) fn last(&mut self) -> Option<&mut T> {
-        let last = self.places.get_mut(self.used.checked_sub(1)?)?;
-        // SAFETY: By the type invariant, all places before `used` are initialised.
-        Some(unsafe { last.assume_init_mut() })
-    }
-
-    /// Returns the elements from `first` on.
-    #[inline]
-    pub(super) fn from(&mut self, first: usize) -> &mut [T] {
-        let filled = self.places.get_mut(first..self.used).unwrap_or_default();
-        // SAFETY: By the type invariant these places are initialised. `MaybeUninit<T>` has the
-        // layout of `T`.
-        unsafe { &mut *(ptr::from_mut(filled) as *mut [T]) }
-    }
-
-    /// Removes the elements from `first` on, without dropping them.
-    #[inline]
-    pub(super) fn truncate(&mut self, first: usize) {
-        // INVARIANT: `used` does not grow.
-        self.used = self.used.min(first);
-    }
-
     /// Returns the address of the next element to be appended; out of bounds if the vector is full.
     #[inline]
     pub(super) fn next(&mut self) -> *mut T {
@@ -82,8 +57,132 @@ impl<'r, T> FixedVec<'r, T> {
     }
 }
 
-/// Work requests, and the memory pieces that they name.
+/// A list of work requests, linked by `next`.
+///
+/// # Invariants
+///
+/// There are `length` work requests from `first` to `last`, whose `next` is null. Each is that of a
+/// [`Request`], or of a registration in its region.
+#[derive(Clone, Copy)]
+pub(super) struct WrList {
+    first: *mut bindings::ib_send_wr,
+    last: *mut bindings::ib_send_wr,
+    length: u32,
+}
+
+impl WrList {
+    pub(super) const EMPTY: Self = Self {
+        first: ptr::null_mut(),
+        last: ptr::null_mut(),
+        length: 0,
+    };
+
+    #[inline]
+    pub(super) fn len(&self) -> u32 {
+        self.length
+    }
+
+    /// Returns the first work request; null if there is none.
+    #[inline]
+    pub(super) fn first(&self) -> *mut bindings::ib_send_wr {
+        self.first
+    }
+
+    /// Returns the last work request; null if there is none.
+    #[inline]
+    pub(super) fn last(&self) -> *mut bindings::ib_send_wr {
+        self.last
+    }
+
+    /// Appends a work request.
+    ///
+    /// # Safety
+    ///
+    /// `wr` must be as the type invariants demand, with `next` null unless another one is appended
+    /// next. It must stay valid while it is in the list, and nobody else may access it or the last one
+    /// so far.
+    #[inline(always)]
+    pub(super) unsafe fn push(&mut self, wr: *mut bindings::ib_send_wr) {
+        match self.length {
+            0 => self.first = wr,
+            // SAFETY: By the type invariants and the safety requirements.
+            _ => unsafe { (*self.last).next = wr },
+        }
+        self.last = wr;
+        // There are fewer than the entries of a send queue.
+        self.length = self.length.wrapping_add(1);
+    }
+
+    /// Undoes the changes of the work requests from `from` on, the last one first. They are not
+    /// posted.
+    #[inline(always)]
+    pub(super) fn undo(self, from: u32) {
+        undo(self.first, self.length, from);
+    }
+
+    /// Undoes the work requests from `from` on, and returns the list without them.
+    #[inline(always)]
+    pub(super) fn truncated(self, from: u32) -> Self {
+        undo(self.first, self.length, from);
+        let Some(before) = from.checked_sub(1) else {
+            return Self::EMPTY;
+        };
+        let last = at(self.first, before);
+        // SAFETY: By the type invariants, the work request is valid.
+        unsafe { (*last).next = ptr::null_mut() };
+        // INVARIANT: `last` is the last one now.
+        Self {
+            last,
+            length: from,
+            ..self
+        }
+    }
+}
+
+// Functions of numbers and pointers, so that a list stays in registers where they are called.
+
+/// Returns work request number `index` of the list that begins with `first`.
+#[cold]
+#[inline(never)]
+fn at(first: *mut bindings::ib_send_wr, index: u32) -> *mut bindings::ib_send_wr {
+    let mut wr = first;
+    for _ in 0..index {
+        // SAFETY: By the invariants of `WrList`, the work requests of the list are valid.
+        match unsafe { wr.as_ref() } {
+            Some(before) => wr = before.next,
+            None => break,
+        }
+    }
+    wr
+}
+
+/// Returns the number of a work request in a list of `length`; 0 if it is not in the list.
+#[cold]
+#[inline(never)]
+pub(super) fn position(
+    first: *mut bindings::ib_send_wr,
+    length: u32,
+    wr: *const bindings::ib_send_wr,
+) -> u32 {
+    let mut all = 0..length;
+    all.find(|index| ptr::eq(at(first, *index), wr))
+        .unwrap_or(0)
+}
+
+/// Undoes the changes of the work requests from `from` on, the last one first. They are not posted.
+#[cold]
+#[inline(never)]
+pub(super) fn undo(first: *mut bindings::ib_send_wr, length: u32, from: u32) {
+    for index in (from..length).rev() {
+        // SAFETY: By the invariants of `WrList`, the work requests of the list are of these kinds.
+        unsafe { Request::undo(at(first, index)) };
+    }
+}
+
+/// Work requests, and memory for those that are not prepared, and for the memory pieces that these
+/// name.
 pub(super) struct WrBuffer<'r> {
+    pub(super) list: WrList,
     pub(super) requests: FixedVec<'r, Request>,
     pub(super) pieces: FixedVec<'r, bindings::ib_sge>,
 }
@@ -98,64 +197,20 @@ impl<'r> WrBuffer<'r> {
         // SAFETY: With no elements, no place has to be initialised.
         unsafe {
             Self {
+                list: WrList::EMPTY,
                 requests: FixedVec::new(requests, 0),
                 pieces: FixedVec::new(pieces, 0),
             }
         }
     }
 
-    /// Appends a work request, linked to the place of the next one; `None` if the buffer is full.
+    /// Appends a work request; `None` if the buffer is full.
     #[inline]
-    pub(super) fn push(&mut self, request: Request) -> Option<&mut Request> {
-        let request = self.requests.push(request)?;
-        let next = ptr::from_mut(request).wrapping_add(1);
-        request.link(next.cast());
-        Some(request)
+    pub(super) fn push(&mut self, request: Request) -> Option<()> {
+        let request = self.requests.push(request)?.as_raw();
+        // SAFETY: The buffer is borrowed for `'r`, and has the only access to its requests. A new one
+        // has no `next`.
+        unsafe { self.list.push(request) };
+        Some(())
     }
-
-    /// Removes the work requests from `first` on, and undoes their changes.
-    // Always inlined, so that the buffer stays in registers: the cold function gets only a slice.
-    #[inline(always)]
-    pub(super) fn undo(&mut self, first: usize) {
-        undo(self.requests.from(first));
-        self.requests.truncate(first);
-    }
-}
-
-/// Undoes the changes of work requests that are not posted, the last one first.
-#[cold]
-pub(super) fn undo(requests: &mut [Request]) {
-    for request in requests.iter_mut().rev() {
-        request.undo();
-    }
-}
-
-/// Posts work requests with `post`, after ending the list at the last one. On error, returns how
-/// many of them were posted.
-///
-/// # Safety
-///
-/// `requests` must be all work requests of a buffer, and complete. The memory that they name must
-/// stay valid until they complete.
-#[inline(always)]
-pub(super) unsafe fn post(
-    requests: &mut [Request],
-    post: impl FnOnce(*const bindings::ib_send_wr) -> Result<(), (Error, *const bindings::ib_send_wr)>,
-) -> Result<(), (Error, usize)> {
-    if let Some(last) = requests.last_mut() {
-        last.link(ptr::null_mut());
-    }
-    let first = requests
-        .first_mut()
-        .map_or(ptr::null_mut(), Request::as_raw);
-    post(first).map_err(|(error, bad)| (error, position(requests, bad)))
-}
-
-/// Returns the index of the work request at `raw`.
-#[cold]
-fn position(requests: &mut [Request], raw: *const bindings::ib_send_wr) -> usize {
-    let position = requests
-        .iter_mut()
-        .position(|request| ptr::eq(request.as_raw(), raw));
-    position.unwrap_or(0)
 }

@@ -10,15 +10,6 @@ mod tests;
 pub(crate) mod params {
     pub(crate) struct QueueConfig {
         pub(crate) requests: u16,
-        pub(crate) inline: Inline,
-    }
-
-    pub(crate) struct Inline;
-
-    impl Inline {
-        pub(crate) fn segments(&self) -> u32 {
-            0
-        }
     }
 }
 

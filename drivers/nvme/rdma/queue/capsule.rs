@@ -18,11 +18,7 @@ use kernel::{
 use nvme_proto::format::sqe::Command;
 use rrdma::{
     rdma::{
-        dma::{
-            Direction,
-            DmaBuffer,
-            DmaBuffers, //
-        },
+        dma::Direction,
         mr::{
             Region,
             Regions, //
@@ -30,9 +26,10 @@ use rrdma::{
         pd::ProtectionDomain,
         wr::{
             Chain,
+            Message,
+            Messages,
             Operation,
-            Operations,
-            SgeThen, //
+            Operations, //
         },
     },
     scatter::Scatter,
@@ -93,13 +90,13 @@ pub(super) struct Capsule<K: CommandKind> {
     pub(super) tag: u16,
     pub(super) in_flight: InFlightWr,
     pub(super) position: PostPosition,
-    pub(super) command: DmaBuffer,
+    pub(super) command: Message,
     pub(super) region: Region<K::Payload>,
 }
 
 /// Allocates capsules of a kind together.
 pub(super) struct Capsules<K: CommandKind> {
-    commands: DmaBuffers,
+    messages: Messages,
     regions: Regions<K::Payload>,
     operations: Operations<Capsule<K>>,
 }
@@ -108,9 +105,8 @@ impl<K: CommandKind> Capsules<K> {
     /// Returns an allocator for `count` capsules with regions of `pages` pages. May sleep.
     pub(super) fn new(pd: &Arc<ProtectionDomain>, count: u16, pages: u32) -> Result<Self> {
         let (device, count) = (pd.device().clone(), usize::from(count));
-        let direction = Direction::ToDevice;
         Ok(Self {
-            commands: DmaBuffers::with_capacity(device, count, Command::SIZE, direction),
+            messages: Messages::with_capacity(device, count, Command::SIZE),
             regions: Regions::new(pd.clone(), count, pages)?,
             operations: Operations::with_capacity(count),
         })
@@ -119,7 +115,7 @@ impl<K: CommandKind> Capsules<K> {
     /// Allocates the capsule of a tag. May sleep.
     pub(super) fn push(&mut self, tag: u16) -> Result<Operation<Capsule<K>>> {
         let Self {
-            commands,
+            messages,
             regions,
             operations,
         } = self;
@@ -127,7 +123,7 @@ impl<K: CommandKind> Capsules<K> {
             tag,
             in_flight: InFlightWr::Command,
             position: PostPosition::First,
-            command: commands.alloc()?,
+            command: messages.alloc()?,
             region: regions.alloc()?,
         }? Error))
     }
@@ -142,18 +138,15 @@ impl<K: CommandKind> Capsule<K> {
         chain: &mut Chain<'a, '_, K::Queue>,
     ) -> Result {
         match data_mode {
-            DataMode::Nothing => chain.send([self.command.sge()]),
-            DataMode::InCapsule => chain.send(SgeThen(self.command.sge(), self.region.entries())),
-            DataMode::ByKey => {
-                chain.register(&self.region)?;
-                chain.send([self.command.sge()])
-            }
+            DataMode::Nothing => chain.send_message(&self.command),
+            DataMode::InCapsule => chain.send_message_with(&self.command, &self.region),
+            DataMode::ByKey => chain.register_and_send(&self.region, &self.command),
         }
     }
 }
 
 /// Returns the command in a capsule's buffer, for traces. No work request may own the capsule.
-pub(super) fn sent_command(buffer: &mut DmaBuffer) -> Command {
+pub(super) fn sent_command(buffer: &mut Message) -> Command {
     let sent = buffer.read().first_chunk();
     let sent = sent.map_or(Command::flush(0), |bytes| Command::from_bytes(*bytes));
     buffer.give_back();

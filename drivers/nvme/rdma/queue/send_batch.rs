@@ -82,12 +82,11 @@ impl<K: SlotLookup<Payload = <UlpOf<K> as Ulp>::Payload>> SendBatch<K> {
     /// Allocates an empty batch. May sleep.
     pub(super) fn new(config: &QueueConfig) -> impl PinInit<Self, Error> {
         let commands = usize::from(config.requests.min(COMMANDS));
-        let pieces = config.inline.segments().saturating_add(1);
         let room = BatchCapacity {
             operations: commands,
-            // A registration and a send each.
-            requests: commands.saturating_mul(2),
-            pieces: commands.saturating_mul(usize::try_from(pieces).unwrap_or(usize::MAX)),
+            // A send each. The registration and the memory pieces are in the capsule.
+            requests: commands,
+            pieces: 0,
         };
         try_pin_init!(Self {
             waiting <- {

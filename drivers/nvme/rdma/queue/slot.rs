@@ -68,11 +68,11 @@ use rrdma::{
             Invalidation,
             WcError, //
         },
-        dma::DmaBuffer,
         pd::ProtectionDomain,
         qp::QueuePair,
         wr::{
             Complete,
+            Message,
             Operation,
             Unposted, //
         },
@@ -530,7 +530,7 @@ fn retries<K: CommandKind>(payload: &Option<K::Payload>) -> u64 {
 /// Returns the trace record of a command that ended.
 fn ended<K: CommandKind>(
     core: &QueueCore<UlpOf<K>>,
-    command: &mut DmaBuffer,
+    command: &mut Message,
     retries: u64,
     end: CommandEnd,
 ) -> EndedCommand {

@@ -2,7 +2,7 @@
 
 use super::{
     capsule::{Capsule, CommandKind},
-    params::{Inline, QueueConfig},
+    params::QueueConfig,
     send_batch::{Doorbell, SendBatch},
     slot::{Slot, SlotLookup},
     slot_state::Unsent,
@@ -68,10 +68,7 @@ impl Slot<Kind> for Queue {
 }
 
 fn new(requests: u16, error: Option<Error>) -> Arc<QueuePair<Queue>> {
-    let config = QueueConfig {
-        requests,
-        inline: Inline,
-    };
+    let config = QueueConfig { requests };
     let batch = SendBatch::new(&config).make().unwrap();
     assert!(!batch.is_waiting());
     Arc::new(QueuePair {

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Messages with the entries of their work requests.
+
+use crate::{
+    bindings,
+    memory::{
+        ChunkBox,
+        Chunks, //
+    },
+    rdma::{
+        device::DeviceRef,
+        dma::{
+            Direction,
+            DmaBuffer,
+            DmaBuffers,
+            Writing, //
+        },
+        mr::Region,
+        pd::LocalMemory,
+        qp::{
+            QpContext,
+            QueuePair, //
+        },
+    },
+    scatter::Scatter,
+};
+use core::cell::UnsafeCell;
+use kernel::prelude::*;
+
+/// Maximum number of memory pieces that follow a message, see
+/// [`Chain::send_message_with`](super::Chain::send_message_with).
+pub const MAX_MESSAGE_DATA: usize = 4;
+
+/// A buffer that is sent many times, with the entries of its work request. The buffer is checked when
+/// it is first sent on a queue pair.
+///
+/// # Invariants
+///
+/// If `queue` of `entries` is that of a queue pair, `buffer` is mapped for its device, which may read
+/// it. The first of `sges` is `buffer`, and all have the key of that queue pair's domain.
+pub struct Message {
+    buffer: DmaBuffer,
+    /// In a box of its own, so that its address does not change.
+    entries: ChunkBox<UnsafeCell<Entries>>,
+}
+
+/// Entries of a work request that sends a message, which data may follow.
+///
+/// They change when the operation is posted again. A device's driver reads the entries of a work
+/// request before the device can execute that, as nvme-rdma expects, too. So they do not change while
+/// a driver reads them.
+struct Entries {
+    sges: [bindings::ib_sge; 1 + MAX_MESSAGE_DATA],
+    /// Serial number of the queue pair that the entries are for.
+    queue: u64,
+}
+
+impl Entries {
+    fn new() -> Self {
+        Self {
+            sges: [pin_init::zeroed(); 1 + MAX_MESSAGE_DATA],
+            // Serial numbers do not reach this value.
+            queue: u64::MAX,
+        }
+    }
+}
+
+/// Allocates messages of one length together.
+pub struct Messages {
+    buffers: DmaBuffers,
+    entries: Chunks<UnsafeCell<Entries>>,
+}
+
+impl Messages {
+    /// Returns an allocator for about `count` messages of `length` bytes. Allocates nothing yet.
+    pub fn with_capacity(device: DeviceRef, count: usize, length: usize) -> Self {
+        Self {
+            buffers: DmaBuffers::with_capacity(device, count, length, Direction::ToDevice),
+            entries: Chunks::with_capacity(count),
+        }
+    }
+
+    /// Allocates a message of zero bytes. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` for a length of 0; `ENOMEM`.
+    pub fn alloc(&mut self) -> Result<Message> {
+        // INVARIANT: The entries are for no queue pair.
+        Ok(Message {
+            buffer: self.buffers.alloc()?,
+            entries: self.entries.push(UnsafeCell::new(Entries::new()))?,
+        })
+    }
+}
+
+impl Message {
+    /// Returns the bytes for reading. See [`DmaBuffer::read`].
+    #[inline]
+    pub fn read(&mut self) -> &[u8] {
+        self.buffer.read()
+    }
+
+    /// Returns a guard for writing the bytes. See [`DmaBuffer::write`].
+    #[inline]
+    pub fn write(&mut self) -> Writing<'_> {
+        self.buffer.write()
+    }
+
+    /// Returns the whole buffer to the device, after [`Message::read`].
+    #[inline]
+    pub fn give_back(&mut self) {
+        self.buffer.give_back();
+    }
+
+    /// Returns the first entry, of the message, for a work request on `queue`.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if the buffer is mapped for another device.
+    #[inline(always)]
+    pub(super) fn sges<E: QpContext>(&self, queue: &QueuePair<E>) -> Result<*mut bindings::ib_sge> {
+        let entries = self.entries.get();
+        // SAFETY: A message is not `Sync`, and belongs to the operation that is being posted. So no
+        // other thread accesses its entries.
+        let owner = unsafe { (*entries).queue };
+        if owner != queue.serial() {
+            self.bind(queue.local_memory(), queue.serial())?;
+        }
+        // SAFETY: `entries` is valid.
+        Ok(unsafe { (&raw mut (*entries).sges).cast() })
+    }
+
+    #[cold]
+    fn bind(&self, memory: LocalMemory, queue: u64) -> Result {
+        let first = self.buffer.sge().as_source(memory)?;
+        // SAFETY: As in `sges`, nobody else accesses the entries.
+        let entries = unsafe { &mut *self.entries.get() };
+        for sge in &mut entries.sges {
+            sge.lkey = memory.lkey;
+        }
+        if let Some(sge) = entries.sges.first_mut() {
+            *sge = first;
+        }
+        // INVARIANT: The entries were written above.
+        entries.queue = queue;
+        Ok(())
+    }
+
+    /// Writes the data of `region` behind the message, whose first entry was returned by
+    /// [`sges`](Self::sges), and returns the number of entries.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if the device must not read the data, or there are too many pieces.
+    #[inline(always)]
+    pub(super) fn append<D: Scatter>(&self, region: &Region<D>) -> Result<i32> {
+        // SAFETY: As in `sges`, nobody else accesses the entries.
+        let sges = unsafe { &mut (*self.entries.get()).sges };
+        let mut count = 1;
+        for piece in region.readable_entries()? {
+            let sge = sges.get_mut(count).ok_or(EINVAL)?;
+            // The key is that of all entries, by the type invariants.
+            (sge.addr, sge.length) = (piece.address(), piece.length());
+            count = count.wrapping_add(1);
+        }
+        Ok(count as i32)
+    }
+}
