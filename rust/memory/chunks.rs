@@ -137,7 +137,7 @@ impl<T> Chunks<T> {
     /// Replaces a full chunk.
     #[inline(never)]
     fn grow(&mut self) -> Result {
-        let count = self.expected.clamp(1, Self::LARGEST.max(1));
+        let count = self.expected.min(Self::LARGEST).max(1);
         let entries = Layout::array::<Entry<T>>(count).map_err(|_| ENOMEM)?;
         let (layout, offset) = Layout::new::<Chunk>().extend(entries).map_err(|_| ENOMEM)?;
         let memory = Kmalloc::alloc(layout, GFP_KERNEL, NumaNode::NO_NODE)?;

@@ -171,7 +171,7 @@ impl DmaBuffers {
             return Err(EINVAL);
         }
         let largest = CHUNK_BYTES.checked_div(self.length).ok_or(EINVAL)?;
-        let count = self.expected.clamp(1, largest.max(1));
+        let count = self.expected.min(largest).max(1);
         let length = self.length.checked_mul(count).ok_or(EINVAL)?;
         self.block = Some(DmaBlock::new(self.device.clone(), length, self.direction)?);
         self.used = 0;
