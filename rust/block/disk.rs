@@ -137,7 +137,7 @@ impl<T: Operations> Disk<T> {
         if config.capacity_sectors > MAX_SECTORS {
             return Err(EINVAL);
         }
-        let mut limits = config.limits.to_raw(Default::default())?;
+        let mut limits = config.limits.to_raw(pin_init::zeroed())?;
         let data = ScopeGuard::new_with_data(
             KBox::into_raw(KBox::new(data, GFP_KERNEL)?),
             // SAFETY: The guard runs only if no disk was added; a disk that was allocated is put
@@ -265,7 +265,7 @@ impl<T: Operations> Disk<T> {
     ///
     /// `EINVAL` if the limits are out of range; the errors of [`freeze`](Self::freeze).
     pub fn set_limits(&self, limits: Limits) -> Result {
-        let mut raw = bindings::queue_limits::default();
+        let mut raw = pin_init::zeroed::<bindings::queue_limits>();
         // SAFETY: By the type invariants, the queue is valid. The call locks its limits.
         unsafe { bindings::queue_limits_start_update(self.queue(), &mut raw) };
         let cancel = ScopeGuard::new(|| {

@@ -44,7 +44,7 @@ impl Address {
     pub fn parse(namespace: &Namespace, text: &str, port: u16) -> Result<Self> {
         let text = CString::try_from_fmt(fmt!("{text}"))?;
         let port = CString::try_from_fmt(fmt!("{port}"))?;
-        let mut storage = bindings::__kernel_sockaddr_storage::default();
+        let mut storage = pin_init::zeroed::<bindings::__kernel_sockaddr_storage>();
         // SAFETY: The namespace is alive, the strings are NUL-terminated, and `storage` is
         // writable.
         to_result(unsafe {

@@ -42,12 +42,12 @@ impl<F: Family> Callbacks<F> {
             maxattr: table.max.into(),
             cmd: operation.command,
             flags: (capability | privilege) as u8,
-            ..Default::default()
+            ..pin_init::zeroed()
         };
         let doit = bindings::genl_split_ops__bindgen_ty_1 {
             __bindgen_anon_1: bindings::genl_split_ops__bindgen_ty_1__bindgen_ty_1 {
                 doit: Some(Self::doit),
-                ..Default::default()
+                ..pin_init::zeroed()
             },
         };
         let dumpit = bindings::genl_split_ops__bindgen_ty_1 {

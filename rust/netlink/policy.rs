@@ -124,7 +124,7 @@ impl Policies {
                 max: 0,
             });
         };
-        let empty = bindings::nla_policy::default();
+        let empty = pin_init::zeroed::<bindings::nla_policy>();
         let mut table = KVec::from_elem(empty, usize::from(max) + 1, GFP_KERNEL)?;
         for attribute in attributes {
             let policy = self.policy(&attribute.kind)?;
@@ -136,7 +136,7 @@ impl Policies {
     }
 
     fn policy(&mut self, kind: &Kind) -> Result<bindings::nla_policy> {
-        let mut policy = bindings::nla_policy::default();
+        let mut policy = pin_init::zeroed::<bindings::nla_policy>();
         match *kind {
             Kind::U8 { min, max } => {
                 policy.type_ = bindings::NLA_U8 as u8;

@@ -73,7 +73,7 @@ impl Shared {
         }
         let mut groups = KVec::with_capacity(F::GROUPS.len(), GFP_KERNEL)?;
         for name in F::GROUPS {
-            let mut group = bindings::genl_multicast_group::default();
+            let mut group = pin_init::zeroed::<bindings::genl_multicast_group>();
             copy_name(&mut group.name, name);
             groups.push(group, GFP_KERNEL)?;
         }
@@ -85,7 +85,7 @@ impl Shared {
             n_mcgrps: groups.len() as u8,
             mcgrps: groups.as_ptr(),
             module: module.as_ptr(),
-            ..Default::default()
+            ..pin_init::zeroed()
         };
         copy_name(&mut family.name, F::NAME);
         // SAFETY: `family` is a local variable.

@@ -53,7 +53,7 @@ impl SocketNotifier {
             pin_init!(Block {
                 notifier: Opaque::new(bindings::notifier_block {
                     notifier_call: Some(called::<F>),
-                    ..Default::default()
+                    ..pin_init::zeroed()
                 }),
                 context: context.cast(),
             }),

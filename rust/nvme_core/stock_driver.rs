@@ -54,7 +54,7 @@ impl StockDriver {
         pin_init!(&this in Self {
             notifier: Opaque::new(bindings::notifier_block {
                 notifier_call: Some(called),
-                ..Default::default()
+                ..pin_init::zeroed()
             }),
             name,
             module,

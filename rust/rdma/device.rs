@@ -104,7 +104,7 @@ impl Device {
 
     /// Returns the limits and capabilities of the device. Any context.
     pub fn attributes(&self) -> Attributes {
-        let mut raw = bindings::rrdma_device_attributes::default();
+        let mut raw = pin_init::zeroed::<bindings::rrdma_device_attributes>();
         // SAFETY: `self` is a valid device by the type invariant, `raw` is writable.
         unsafe { bindings::device_attributes(self.as_raw(), &mut raw) };
         raw.into()

@@ -280,7 +280,7 @@ impl<E: QpContext> SharedReceiveQueue<E> {
     ///
     /// Any error of the driver.
     pub fn query(&self) -> Result<Attributes> {
-        let mut raw = bindings::ib_srq_attr::default();
+        let mut raw = pin_init::zeroed::<bindings::ib_srq_attr>();
         // SAFETY: `raw` is alive by the type invariant, and the attributes are valid for writes.
         to_result(unsafe { bindings::ib_query_srq(self.raw.as_ptr(), &mut raw) })?;
         Ok(Attributes {

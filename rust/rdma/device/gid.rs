@@ -235,7 +235,7 @@ impl<'a> GidEntry<'a> {
     /// Returns the network device that has the address. `None` with InfiniBand, and if the address
     /// was removed from the network device. Any context.
     pub fn netdev(&self) -> Option<Netdev> {
-        let mut raw = bindings::rrdma_netdev::default();
+        let mut raw = pin_init::zeroed::<bindings::rrdma_netdev>();
         // SAFETY: By the type invariant, the entry is valid. `raw` is valid for writes.
         unsafe { bindings::gid_netdev(self.raw.as_ptr(), &mut raw) };
         Netdev::from_raw(&raw)

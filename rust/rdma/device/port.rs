@@ -117,7 +117,7 @@ impl<'a> Port<'a> {
     ///
     /// The error of the driver: with RoCE, `ENODEV` if the network device is gone.
     pub fn attributes(&self) -> Result<Attributes> {
-        let mut raw = bindings::ib_port_attr::default();
+        let mut raw = pin_init::zeroed::<bindings::ib_port_attr>();
         // SAFETY: By the type invariant, the device has the port. `raw` is valid for writes.
         to_result(unsafe { bindings::ib_query_port(self.device.as_raw(), self.number, &mut raw) })?;
         Ok(raw.into())
@@ -176,7 +176,7 @@ impl<'a> Port<'a> {
     /// Returns the network device of the port (`ib_device_get_netdev`). `None` with InfiniBand, and
     /// while the network device is being removed. Process context.
     pub fn netdev(&self) -> Option<Netdev> {
-        let mut raw = bindings::rrdma_netdev::default();
+        let mut raw = pin_init::zeroed::<bindings::rrdma_netdev>();
         // SAFETY: By the type invariant, the device has the port. `raw` is valid for writes.
         unsafe { bindings::port_netdev(self.device.as_raw(), self.number, &mut raw) };
         Netdev::from_raw(&raw)

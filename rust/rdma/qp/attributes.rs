@@ -83,8 +83,8 @@ impl<E: QpContext> QueuePair<E> {
     ///
     /// `EOPNOTSUPP` if the device cannot be queried, or any error of the driver.
     pub fn query(&self) -> Result<Attributes> {
-        let mut raw = bindings::ib_qp_attr::default();
-        let mut created = bindings::ib_qp_init_attr::default();
+        let mut raw = pin_init::zeroed::<bindings::ib_qp_attr>();
+        let mut created = pin_init::zeroed::<bindings::ib_qp_init_attr>();
         // SAFETY: The queue pair is alive, and both structures are valid for writes.
         to_result(unsafe {
             bindings::ib_query_qp(self.as_raw(), &mut raw, ASKED as i32, &mut created)
