@@ -110,7 +110,7 @@ impl<T: TransportTypes> Request<T> {
         }
         let mut completion = SendMemory::new(pd, COMPLETION_SIZE)?;
         // It stays at its address, and is aligned as memory of `kmalloc()` of this size.
-        let cqe = completion.buffer_mut().write().as_mut_ptr();
+        let cqe = completion.write().as_mut_ptr();
         let memory = KBox::new_uninit(GFP_KERNEL)?;
         let entered = sq.enter().ok_or(ENOTCONN)?;
         // INVARIANT: `Memory` owns the reference. The other fields are set below.
@@ -167,7 +167,7 @@ impl<T: TransportTypes> Request<T> {
     /// Passes the completion to the device, before it is posted.
     #[inline]
     pub fn give_completion(&mut self) {
-        self.0.completion.buffer_mut().give_back();
+        self.0.completion.give_back();
     }
 
     /// Returns the completion, to be sent.
@@ -203,7 +203,7 @@ impl<T: TransportTypes> Request<T> {
             return Begun::Refused(self);
         }
         // nvmet writes the completion.
-        let _ = self.0.completion.buffer_mut().read();
+        let _ = self.0.completion.read();
         let memory = NonNull::from(KBox::leak(self.0));
         // SAFETY: The memory is owned by this function until `nvmet_req_init()`, and stays at its
         // address. The request has a reference to its submission queue, which is initialised.

@@ -6,9 +6,10 @@
 //! listener ──▶ Requested ── accept ──▶ Connected ── end ──▶ Ended
 //! ```
 //!
-//! One work item makes both steps, so they exclude each other. A connection is in the list of
-//! [`Connections`] until it has ended. It refers to its queue pair, whose context refers to the
-//! connection; the last step breaks this cycle.
+//! Each step is a work item, which takes the state meanwhile. If the connection is to end before it is
+//! accepted, the first step begins the second. A connection is in the list of [`Connections`] until
+//! it has ended. It refers to its queue pair, whose context refers to the connection; the last step
+//! breaks this cycle.
 
 use crate::{
     devices::{
@@ -108,13 +109,14 @@ use rrdma::{
 /// Time that a host has to complete the exchange of messages.
 const ACCEPT_TIME: Msecs = Msecs::from_secs(15);
 
-/// Connections that make a step at a time: those in [`MAX_REQUESTS`], and those that end, of several
-/// hosts. C: `WQ_DFL_ACTIVE`.
-const MAX_STEPS: u32 = 1024;
-
-/// Requests whose host has not completed the exchange of messages. More are rejected, so that hosts
-/// that never complete it leave room for the end of connections.
+/// Requests whose host has not completed the exchange of messages. More are rejected.
 const MAX_REQUESTS: u32 = 256;
+
+/// The work item that accepts a request.
+const ACCEPT: u64 = 1;
+
+/// The work item that ends a connection.
+const END: u64 = 2;
 
 /// The connections of all ports.
 #[pin_data]
@@ -125,9 +127,8 @@ pub(crate) struct Connections {
     /// `None` until [`start`](Self::start), and once stopped.
     #[pin]
     client: Mutex<Option<Arc<client::Registration<Devices>>>>,
-    /// Runs the steps of the connections. `None` once stopped.
     #[pin]
-    work: IrqLock<Option<OwnedQueue>>,
+    work: IrqLock<Option<Workqueues>>,
     /// Listeners that wait for a device.
     #[pin]
     listeners: Mutex<KVec<Arc<TimedCompletion>>>,
@@ -149,7 +150,11 @@ impl Connections {
     /// Creates an empty list. Queues share receives, so many in each shared queue, or have their own.
     /// May sleep.
     pub(crate) fn new(shared_receives: Option<u32>) -> Result<Arc<Self>> {
-        let work = OwnedQueue::new(OWNER, WorkKind::MemReclaim, MAX_STEPS)?;
+        let most = OwnedQueue::MAX_ACTIVE;
+        let work = Workqueues {
+            accept: OwnedQueue::new(OWNER, WorkKind::MemReclaim, most)?,
+            end: OwnedQueue::new(c"nvmet_rdma_rust_end", WorkKind::MemReclaim, most)?,
+        };
         Arc::pin_init(
             try_pin_init!(Self {
                 list <- new_mutex!(KVec::new(), "nvmet_rdma_rust::Connections"),
@@ -205,16 +210,17 @@ impl Connections {
         port: &Arc<Port<Rdma>>,
         incoming: Incoming<TargetQueue>,
     ) {
-        // The request is rejected when it is dropped.
-        let Some(permit) = Permit::new(self) else {
-            return;
-        };
         let host = incoming.peer_address();
-        if let Err(reason) = self.load_of(host).admit() {
-            // If the host is gone, nobody needs the reason.
-            let _ = incoming.reject(&reason.encode());
-            return self.log(host, Refusal::Rejected(reason));
-        }
+        let admitted = Permit::new(self).ok_or(CmStatus::NoResources);
+        let admitted = admitted.and_then(|permit| self.load_of(host).admit().map(|()| permit));
+        let permit = match admitted {
+            Ok(permit) => permit,
+            Err(reason) => {
+                // If the host is gone, nobody needs the reason.
+                let _ = incoming.reject(&reason.encode());
+                return self.log(host, Refusal::Rejected(reason));
+            }
+        };
         let Ok(connection) = Connection::new(port.clone(), incoming, permit) else {
             return;
         };
@@ -301,6 +307,13 @@ impl DeviceEvents for Connections {
     }
 }
 
+/// Workqueues of the connections. An end waits until a disk has completed the commands of the host. So ends
+/// that wait do not delay requests of other hosts.
+struct Workqueues {
+    accept: OwnedQueue,
+    end: OwnedQueue,
+}
+
 /// One of [`MAX_REQUESTS`] requests that wait for their step, or for the host.
 struct Permit(Arc<Connections>);
 
@@ -327,6 +340,19 @@ enum State {
     Connected(ConnectedQueue),
 }
 
+impl State {
+    /// Takes an established connection.
+    fn take_connected(&mut self) -> Option<ConnectedQueue> {
+        match mem::replace(self, State::Taken) {
+            State::Connected(queue) => Some(queue),
+            other => {
+                *self = other;
+                None
+            }
+        }
+    }
+}
+
 /// An established connection. The device is released last.
 struct ConnectedQueue {
     connected: Connected<TargetQueue>,
@@ -347,35 +373,46 @@ pub(crate) struct Connection {
     /// Completed for the thread that accepts the request.
     wake: Arc<TimedCompletion>,
     #[pin]
-    work: Work<Connection>,
+    accept: Work<Connection, ACCEPT>,
+    #[pin]
+    end: Work<Connection, END>,
 }
 
 impl_has_work! {
-    impl HasWork<Self> for Connection { self.work }
+    impl HasWork<Self, ACCEPT> for Connection { self.accept }
+    impl HasWork<Self, END> for Connection { self.end }
 }
 
-impl WorkItem for Connection {
+impl WorkItem<ACCEPT> for Connection {
+    type Pointer = Arc<Self>;
+
+    // Queued once.
+    fn run(this: Arc<Self>) {
+        let state = mem::replace(&mut *this.state.lock(), State::Taken);
+        let State::Requested(incoming, permit) = state else {
+            return;
+        };
+        match Self::establish(&this, incoming) {
+            Ok(queue) => Self::start(&this, queue),
+            Err(refusal) => {
+                this.connections.log(this.host, refusal);
+                this.connections.forget(&this);
+            }
+        }
+        drop(permit);
+    }
+}
+
+impl WorkItem<END> for Connection {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
-        let state = mem::replace(&mut *this.state.lock(), State::Taken);
-        match state {
-            State::Requested(incoming, permit) => {
-                match Self::establish(&this, incoming) {
-                    Ok(queue) => Self::start(&this, queue),
-                    Err(refusal) => {
-                        this.connections.log(this.host, refusal);
-                        this.connections.forget(&this);
-                    }
-                }
-                drop(permit);
-            }
-            State::Connected(queue) if this.is_ending.load(Ordering::SeqCst) => {
-                queue.release();
-                this.connections.forget(&this);
-            }
-            other => *this.state.lock() = other,
+        let connected = this.state.lock().take_connected();
+        if let Some(queue) = connected {
+            queue.release();
+            this.connections.forget(&this);
         }
+        // Otherwise the connection is being accepted, which then ends it, or has ended.
     }
 }
 
@@ -399,18 +436,23 @@ impl EndConnection for Connection {
     fn end(self: Arc<Self>) {
         self.is_ending.store(true, Ordering::SeqCst);
         self.wake.complete();
-        self.begin();
-    }
-}
-
-impl Connection {
-    /// Queues the next step. Any context.
-    fn begin(self: Arc<Self>) {
         let connections = self.connections.clone();
         let work = connections.work.lock();
         if let Some(work) = &*work {
             // An error means that it is queued already.
-            let _ = work.enqueue(self);
+            let _ = work.end.enqueue::<_, END>(self);
+        }
+    }
+}
+
+impl Connection {
+    /// Accepts the request in a work item. Any context.
+    fn begin(self: Arc<Self>) {
+        let connections = self.connections.clone();
+        let work = connections.work.lock();
+        if let Some(work) = &*work {
+            // It is queued only here.
+            let _ = work.accept.enqueue::<_, ACCEPT>(self);
         }
     }
 
@@ -433,7 +475,8 @@ impl Connection {
                 is_established: AtomicBool::new(false),
                 is_ending: AtomicBool::new(false),
                 wake,
-                work <- new_work!("nvmet_rdma_rust::Connection::work"),
+                accept <- new_work!("nvmet_rdma_rust::Connection::accept"),
+                end <- new_work!("nvmet_rdma_rust::Connection::end"),
             }),
             GFP_KERNEL,
         )

@@ -274,7 +274,8 @@ impl<E: QpContext> QueuePair<E> {
     /// - `EINVAL`: the queue pair takes its receives from a shared queue, or the buffer is mapped
     ///   for another device or not for writing by the device.
     /// - Any error of the driver; `ENOMEM` if the receive queue is full.
-    #[inline]
+    // Always inlined: hosts post a receive for each I/O.
+    #[inline(always)]
     pub fn post_receive<T: Receive<E>>(&self, operation: Operation<T>) -> Result<(), Unposted<T>> {
         let slot = operation.into_received::<E>();
         // SAFETY: The slot is a live allocation that nobody else has.

@@ -7,7 +7,8 @@ use crate::{
     rdma::{
         dma::{
             Direction,
-            DmaBuffer, //
+            DmaBuffer,
+            Writing, //
         },
         pd::{
             LocalMemory,
@@ -53,11 +54,22 @@ impl SendMemory {
         })
     }
 
-    /// Returns the buffer, to write the message. The message must be
-    /// [given back](DmaBuffer::give_back) to the device before it is posted.
+    /// Returns a guard for writing the message. Dropping it passes the message to the device.
     #[inline]
-    pub fn buffer_mut(&mut self) -> &mut DmaBuffer {
-        &mut self.buffer
+    pub fn write(&mut self) -> Writing<'_> {
+        self.buffer.write()
+    }
+
+    /// Returns the bytes of the message. It must be [given back](Self::give_back) before it is posted.
+    #[inline]
+    pub fn read(&mut self) -> &[u8] {
+        self.buffer.read()
+    }
+
+    /// Returns the message to the device, after [`read`](Self::read).
+    #[inline]
+    pub fn give_back(&mut self) {
+        self.buffer.give_back();
     }
 
     /// Returns the signalled work request, which completes with `cqe`, and invalidates a key of the peer. It
