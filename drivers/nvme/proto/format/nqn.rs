@@ -93,7 +93,9 @@ mod tests {
             &longest,
         ];
         for name in names {
-            assert_eq!(Nqn::new(name).unwrap().as_str().as_bytes(), name);
+            let nqn = Nqn::new(name).unwrap();
+            assert_eq!(nqn.as_str().as_bytes(), name);
+            assert_eq!(nqn.to_string(), nqn.as_str());
         }
     }
 

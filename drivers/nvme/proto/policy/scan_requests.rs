@@ -65,6 +65,16 @@ mod tests {
     }
 
     #[test]
+    fn numbers_wrap_around() {
+        let done = |done| ScanRequests {
+            done,
+            ..ScanRequests::default()
+        };
+        assert!(done(0).is_done(u32::MAX) && done(5).is_done(u32::MAX - 100));
+        assert!(!done(u32::MAX).is_done(0) && !done(u32::MAX - 100).is_done(5));
+    }
+
+    #[test]
     fn a_failure_counts_unless_another_scan_follows() {
         let mut requests = ScanRequests::default();
         let first = requests.request();

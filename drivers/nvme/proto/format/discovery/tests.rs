@@ -129,3 +129,12 @@ fn valid_texts_are_printable() {
     }
     assert!(valid > 5000 && valid < 10000, "{valid}");
 }
+
+#[test]
+fn errors_of_a_log_name_their_cause() {
+    assert_eq!(
+        InvalidLog::Short(9).to_string(),
+        "9 bytes are too short for a header"
+    );
+    assert_eq!(InvalidLog::Format(2).to_string(), "unknown record format 2");
+}

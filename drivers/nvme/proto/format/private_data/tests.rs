@@ -98,3 +98,21 @@ fn reject_reasons_keep_their_numbers() {
         assert_eq!(reason.to_wire(), number);
     }
 }
+
+#[test]
+fn reject_reasons_have_their_names() {
+    for (number, reason) in [
+        (1, CmStatus::InvalidLength),
+        (2, CmStatus::InvalidFormat),
+        (3, CmStatus::InvalidQueueId),
+        (4, CmStatus::InvalidSendQueueSize),
+        (5, CmStatus::InvalidReceiveQueueSize),
+        (6, CmStatus::NoResources),
+        (7, CmStatus::InvalidReadsAccepted),
+        (8, CmStatus::InvalidReadsStarted),
+        (9, CmStatus::InvalidControllerId),
+        (10, CmStatus::Unknown(10)),
+    ] {
+        assert_eq!(CmStatus::from_wire(number), reason);
+    }
+}

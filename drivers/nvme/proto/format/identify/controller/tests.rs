@@ -107,3 +107,38 @@ fn any_bytes() {
         assert_eq!(Controller::parse(&data[..len]), Err(ShortData(len)));
     }
 }
+
+#[test]
+fn ana_needs_its_bit() {
+    for (multipath, time) in [(0, None), (7, None), (8, Some(10)), (0xff, Some(10))] {
+        let data = block(&[(76, &[multipath]), (342, &[10])]);
+        assert_eq!(
+            Controller::parse(&data).unwrap().ana_transition_time(),
+            time
+        );
+    }
+}
+
+#[test]
+fn what_only_some_controllers_have() {
+    let none = Controller::parse(&[0; 4096]).unwrap();
+    assert!(!none.has_retry_delays() && !none.has_effects_log());
+    let data = block(&[(132, &[1, 0]), (261, &[0xfd])]);
+    let other = Controller::parse(&data).unwrap();
+    assert!(other.has_retry_delays() && !other.has_effects_log());
+}
+
+#[test]
+fn types() {
+    for (kind, text) in [
+        (0, "a controller of unknown type"),
+        (1, "an I/O controller"),
+        (2, "a discovery controller"),
+        (3, "an administrative controller"),
+        (4, "a controller of type 4"),
+    ] {
+        let controller = Controller::parse(&block(&[(111, &[kind])])).unwrap();
+        assert_eq!(controller.kind.to_string(), text);
+    }
+    assert_eq!(ControllerType::from_wire(3), ControllerType::Administrative);
+}

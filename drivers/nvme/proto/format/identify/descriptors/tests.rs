@@ -122,3 +122,23 @@ fn any_bytes() {
         let _any_answer = NamespaceIds::parse(&data);
     }
 }
+
+#[test]
+fn errors_name_their_cause() {
+    for (error, text) in [
+        (
+            InvalidDescriptors::Short(ShortData(9)),
+            "9 bytes are too short for identify data",
+        ),
+        (
+            InvalidDescriptors::Truncated { kind: 3, len: 16 },
+            "descriptor of type 3 and length 16 exceeds the list",
+        ),
+        (
+            InvalidDescriptors::Length { kind: 1, len: 4 },
+            "descriptor of type 1 has the wrong length 4",
+        ),
+    ] {
+        assert_eq!(error.to_string(), text);
+    }
+}
