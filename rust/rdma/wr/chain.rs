@@ -155,6 +155,10 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
             self.register(region)?;
             return self.send_message(message);
         }
+        // Checked before the list names the registration, which the message must follow.
+        if self.wr_buffer.requests.is_full() {
+            return Err(ENOBUFS);
+        }
         let sges = message.sges(self.queue)?;
         let registered = self.admit(region)?;
         // SAFETY: The work request is in the region, which is borrowed from the operation. The message
