@@ -6,8 +6,8 @@
 //! listener ──▶ Requested ── accept ──▶ Connected ── end ──▶ Ended
 //! ```
 //!
-//! Each step is a work item, which takes the state meanwhile. If the connection is to end before it is
-//! accepted, the first step begins the second. A connection is in the list of [`Connections`] until
+//! Each step is a work item, and holds a lock, so they exclude each other. If the connection is to end
+//! before it is accepted, the first step begins the second. A connection is in the list of [`Connections`] until
 //! it has ended. It refers to its queue pair, whose context refers to the connection; the last step
 //! breaks this cycle.
 
@@ -368,6 +368,9 @@ pub(crate) struct Connection {
     host: Address,
     #[pin]
     state: Mutex<State>,
+    /// Held by the work item that makes a step.
+    #[pin]
+    step: Mutex<()>,
     is_established: AtomicBool,
     is_ending: AtomicBool,
     /// Completed for the thread that accepts the request.
@@ -388,6 +391,7 @@ impl WorkItem<ACCEPT> for Connection {
 
     // Queued once.
     fn run(this: Arc<Self>) {
+        let _step = this.step.lock();
         let state = mem::replace(&mut *this.state.lock(), State::Taken);
         let State::Requested(incoming, permit) = state else {
             return;
@@ -407,12 +411,14 @@ impl WorkItem<END> for Connection {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
+        // The connection may be being accepted; `wake` ends its waits.
+        let _step = this.step.lock();
         let connected = this.state.lock().take_connected();
         if let Some(queue) = connected {
             queue.release();
             this.connections.forget(&this);
         }
-        // Otherwise the connection is being accepted, which then ends it, or has ended.
+        // Otherwise it is accepted later, and then ended; or it has ended.
     }
 }
 
@@ -472,6 +478,7 @@ impl Connection {
                     State::Requested(incoming, permit),
                     "nvmet_rdma_rust::Connection"
                 ),
+                step <- new_mutex!((), "nvmet_rdma_rust::Connection::step"),
                 is_established: AtomicBool::new(false),
                 is_ending: AtomicBool::new(false),
                 wake,
