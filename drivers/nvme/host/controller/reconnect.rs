@@ -19,6 +19,10 @@ use super::{
     CtrlStatus, //
 };
 use crate::{
+    admin::{
+        Admin,
+        COMMAND, //
+    },
     ctrl_error::CtrlError,
     namespace::{
         ScanContext,
@@ -113,10 +117,9 @@ impl<'a> Reconnect<'a> {
         association.disable(controller);
         controller.release_connection();
         controller.enter(CtrlState::Connecting, None);
-        let deadline = Deadline::after(controller.settings().connect_timeout);
         let reconnected = match controller.is_deleting() {
             true => Err(CtrlError::cancelled(ErrorStage::Connect)),
-            false => Self::attempt(controller, first, deadline),
+            false => Self::attempt(controller, first, Deadline::NEVER),
         };
         if reconnected.is_ok() {
             Self::count(controller, |status| &mut status.resets);
@@ -153,15 +156,17 @@ impl<'a> Reconnect<'a> {
         None
     }
 
-    /// One connect attempt. On error it leaves no queues; the caller then releases the device.
+    /// One connect attempt, which ends at `limit`. On error it leaves no queues; the caller then releases
+    /// the device. The time-out of a connect applies to the connection, and then to each command.
     #[inline(never)]
     fn attempt(
         controller: &Controller,
         first: &ScanContext,
-        deadline: Deadline,
+        limit: Deadline,
     ) -> Result<Reconnected, CtrlError> {
+        let deadline = Deadline::after(controller.settings().connect_timeout).min(limit);
         let association = setup::reconnect(controller, first, deadline)?;
-        match Self::scan(controller, &association, deadline) {
+        match Self::scan(controller, &association, limit) {
             Ok(found) => Ok(Reconnected { association, found }),
             Err(failure) => {
                 association.discard(controller);
@@ -179,18 +184,22 @@ impl<'a> Reconnect<'a> {
     fn scan(
         controller: &Controller,
         association: &Association,
-        deadline: Deadline,
+        limit: Deadline,
     ) -> Result<ScanResult, CtrlError> {
-        let admin = controller.admin(&association.admin, deadline);
+        let timeout = controller.settings().connect_timeout;
+        let admin = Admin {
+            timeout: timeout.min(COMMAND),
+            ..controller.admin(&association.admin, limit)
+        };
         let context = &association.scan_context;
         let scan = || scan_work::scan(controller, &admin, context, ChangedNamespaces::default());
         let mut found = scan()?;
         if found.misses_namespace(&controller.namespaces) {
             // Leaves most of the time for the second scan.
-            let pause = RESCAN.min(Msecs::new(deadline.left().get() / 4));
+            let pause = RESCAN.min(Msecs::new(limit.left().min(timeout).get() / 4));
             let rescan = Deadline::after(pause);
             let queues = association.keep_alive_queues();
-            serve::serve(controller, queues, deadline, || {
+            serve::serve(controller, queues, limit, || {
                 match controller.is_deleting() || rescan.left() == Msecs::new(0) {
                     true => ControlFlow::Break(()),
                     false => ControlFlow::Continue(rescan),
@@ -241,8 +250,7 @@ impl<'a> Reconnect<'a> {
             self.status.progress.begin_attempt();
             self.show(None);
             controller.enter(CtrlState::Connecting, None);
-            let deadline = Deadline::after(controller.settings().connect_timeout).min(limit);
-            match Self::attempt(controller, self.first, deadline) {
+            match Self::attempt(controller, self.first, limit) {
                 Ok(mut reconnected) => {
                     let history = self.status.progress.connected(self.status.since_loss_ms());
                     reconnected.association.flap = Some((history, Instant::now()));

@@ -223,6 +223,7 @@ impl CtrlThread {
                 return ControlFlow::Break(());
             };
             if first != scanning {
+                self.ctrl.tell_progress();
                 (scanning, limit) = (first, Deadline::after(PARTITIONS));
             }
             if limit.left() == Msecs::new(0) {

@@ -1158,6 +1158,9 @@ slow_for_each_namespace() {
 	NAMESPACES=$count SLOW=250 hostile
 	connect "$TARGET4" --timeout $((4 * SLOWDOWN))
 	same "namespaces" $count "$(ctrl_number nr_namespaces)"
+	run rnvmf reset "$CTRL"
+	same "namespaces" $count "$(ctrl_number nr_namespaces)"
+	connected_anew 1 0
 }
 
 main setup \
