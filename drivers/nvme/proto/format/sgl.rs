@@ -121,10 +121,11 @@ impl Sgl {
         let address = fields.u64::<0>();
         // One word: the compiler would copy fields that overlap to the stack.
         let rest = fields.u64::<8>();
+        let low = (rest & 0xffff_ffff) as u32;
         let keyed = |invalidate| DataBlock::Keyed {
             address,
-            length: rest as u32 & Self::MAX_KEYED_LEN,
-            key: (rest >> 24) as u32,
+            length: low & Self::MAX_KEYED_LEN,
+            key: ((rest >> 24) & 0xffff_ffff) as u32,
             invalidate,
         };
         match (rest >> 56) as u8 {
@@ -132,7 +133,7 @@ impl Sgl {
             Self::KEYED_DATA_BLOCK_INVALIDATE => Ok(keyed(Invalidate::ByTarget)),
             Self::DATA_BLOCK_OFFSET => Ok(DataBlock::InCapsule {
                 offset: address,
-                length: rest as u32,
+                length: low,
             }),
             kind if kind & 0xf0 == 0 || kind & 0xf0 == Self::KEYED_DATA_BLOCK => {
                 Err(SglError::Subtype(kind))
