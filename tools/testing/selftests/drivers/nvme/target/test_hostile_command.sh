@@ -176,13 +176,13 @@ read 0x...' admin io use,queue=0 set,value=0x464001 set,value=0 use,queue=1 read
 # would find none (RNR NAK), and on iWARP the connection would end. The probes record the target's queue pairs
 # only: a user's queue pair posts receives without a call.
 receives_posted_before_responses() {
-	local step steps=() wanted=
+	local step steps=() expected=
 	[ "$RDMA_TYPE" = rxe ] || skip "probes functions of soft-RoCE"
 	[[ ${PARAMETERS:-} != *use_srq=1* ]] || skip "probes queues with their own receives"
 	for step in flush flush,op=0x03 read,flags=0 read,nsid=2 read flush,type=0x33 \
 		write,inline=4096 write,inline=4096,flags=0 write,inline=4096,nsid=2 write,inline=4096,type=0x33; do
 		steps+=("$step")
-		wanted+="receive send "
+		expected+="receive send "
 	done
 	probe_posts
 	mkfifo "$SCRATCH/go"
@@ -193,7 +193,7 @@ receives_posted_before_responses() {
 	trace_start rnvmf
 	echo >&"$GO"
 	wait_until "$SOON" stopped_twice || fail "$(<"$SCRATCH/posts")"
-	same "order of posts" "$wanted" "$(posts)"
+	same "order of posts" "$expected" "$(posts)"
 	echo >&"$GO"
 }
 
@@ -203,7 +203,9 @@ stopped_twice() {
 
 probe_posts() {
 	{
+		# shellcheck disable=SC2016 # $arg1 is of the kernel
 		echo 'p:rnvmf/send rxe_post_send qp=$arg1'
+		# shellcheck disable=SC2016
 		echo 'p:rnvmf/receive rxe_post_recv qp=$arg1'
 	} >>/sys/kernel/tracing/kprobe_events || fail "cannot create the probes"
 	defer forget_posts

@@ -129,7 +129,7 @@ memory_returns() {
 stuck_backend() {
 	local n each steps=()
 	need_core "connects from one address"
-	modprobe -q dm_mod && command -v dmsetup >/dev/null || skip "no device mapper"
+	{ modprobe -q dm_mod && command -v dmsetup >/dev/null; } || skip "no device mapper"
 	start_single
 	backend_stuck
 	target_subsystem "$HOSTILE_NQN"
@@ -138,7 +138,7 @@ stuck_backend() {
 	run dmsetup suspend --noflush rnvmf_stuck
 	defer dmsetup resume rnvmf_stuck
 	for n in {1..32}; do
-		steps+=("cm,qid=$n,hsqsize=1,hrqsize=2" "connect,qid=$n,sqsize=1" write,nowait)
+		steps+=("cm,qid=$n,hsqsize=1,hrqsize=2" "connect,qid=$n,sqsize=1" "write,nowait")
 	done
 	for each in {1..8}; do
 		hostile admin "${steps[@]}" vanish
@@ -161,7 +161,7 @@ unfinished_requests() {
 	[ "$SLOWDOWN" = 1 ] || skip "the target waits 15 seconds for a request, also on a slow machine"
 	start_single
 	for each in {1..16}; do
-		steps+=(cm,no-rtu)
+		steps+=("cm,no-rtu")
 	done
 	for each in {1..8}; do
 		"$HOSTILE" "$TARGET4" 4420 "$HOSTILE_NQN" "${steps[@]}" stop <&"$PAUSE_FD" >"$SCRATCH/unfinished$each" 2>&1 &
