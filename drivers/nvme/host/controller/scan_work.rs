@@ -125,7 +125,6 @@ pub(super) fn scan(
             controller.tell_progress();
         }
     };
-    controller.tell_progress();
     let namespaces = &controller.namespaces;
     let scan = namespace::scan(namespaces, admin, context, awaited, &tell_progress)?;
     controller.status.update(|status| {

@@ -223,7 +223,6 @@ impl CtrlThread {
                 return ControlFlow::Break(());
             };
             if first != scanning {
-                self.ctrl.tell_progress();
                 (scanning, limit) = (first, Deadline::after(PARTITIONS));
             }
             if limit.left() == Msecs::new(0) {
