@@ -4,8 +4,10 @@
 
 use super::{
     operation::Slot,
+    post::PostedOperations,
     request::Request,
     wr_buffer::{
+        self,
         FixedVec,
         WrBuffer,
         WrList, //
@@ -50,6 +52,8 @@ struct BatchEntry<T> {
     slot: NonNull<Slot<T>>,
     /// End of its work requests in `Batch::list` (exclusive).
     end: u32,
+    /// Its last work request, which is one of `Batch::requests`, and links to the next entry.
+    last: *mut bindings::ib_send_wr,
 }
 
 /// Operations that one call of `ib_post_send` posts as one list of work requests, so that the
@@ -173,6 +177,7 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
         let entry = BatchEntry {
             slot,
             end: list.len(),
+            last: list.last(),
         };
         let result = built.and_then(|()| {
             // `admit` has checked that there is room.
@@ -236,12 +241,11 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
         if self.queue != queue.serial() {
             return Err(EINVAL);
         }
-        let entries = &self.entries;
+        let entries = Entries(&self.entries);
         // SAFETY: The work requests are complete by the type invariants. The memory that they name
         // belongs to the slots; slots of posted work requests are given up below. The last work
         // request of each slot is in `requests`, so it does not change when the slot completes.
-        let posted =
-            unsafe { queue.post_requests(&rcu::read_lock(), self.list, |n| split(entries, n)) };
+        let posted = unsafe { queue.post_requests(&rcu::read_lock(), self.list, entries) };
         match posted {
             Ok(()) => {
                 self.forget();
@@ -299,6 +303,46 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
         // INVARIANT: The entry before the new `taken` no longer owns its slot.
         self.taken = self.taken.saturating_add(1);
         Some(operation)
+    }
+}
+
+/// The entries of a batch that is posted.
+struct Entries<'a, T>(&'a [BatchEntry<T>]);
+
+impl<T> PostedOperations for Entries<'_, T> {
+    // Begins with the last operation, and so reads no work request of an operation that was posted
+    // whole: that may have completed, and its region may be gone.
+    fn position(
+        &self,
+        first: *mut bindings::ib_send_wr,
+        _length: u32,
+        bad: *const bindings::ib_send_wr,
+    ) -> Option<u32> {
+        let mut entries = self.0;
+        while let Some((entry, before)) = entries.split_last() {
+            let (start, first) = match before.last() {
+                // SAFETY: By the invariants of the batch, the last work request of an entry is in the
+                // batch, which owns it. It links to the next entry.
+                Some(before) => (before.end, unsafe { (*before.last).next }),
+                None => (0, first),
+            };
+            let length = entry.end.wrapping_sub(start);
+            // SAFETY: Nothing before `bad` in an entry completes the operation, and the entries behind
+            // that of `bad` are not posted. So the operation owns its work requests.
+            if let Some(found) = unsafe { wr_buffer::position(first, length, bad) } {
+                return Some(start.saturating_add(found));
+            }
+            entries = before;
+        }
+        None
+    }
+
+    fn last(&self, first: *mut bindings::ib_send_wr, _length: u32) -> *mut bindings::ib_send_wr {
+        self.0.last().map_or(first, |entry| entry.last)
+    }
+
+    fn split(&self, posted: u32) -> Option<NonNull<CqeNode>> {
+        split(self.0, posted)
     }
 }
 

@@ -34,7 +34,10 @@ use crate::{
 };
 use core::{
     mem::MaybeUninit,
-    ptr::NonNull, //
+    ptr::{
+        self,
+        NonNull, //
+    },
 };
 use kernel::{
     prelude::*,
@@ -65,6 +68,50 @@ pub(in crate::rdma) fn with_receive_wr<E: QpContext>(
     };
     request.__bindgen_anon_1.wr_cqe = cqe;
     post(&request)
+}
+
+/// The operations of a list of `length` work requests that the device refused in part. The list begins with
+/// `first`.
+pub(super) trait PostedOperations {
+    /// Returns the number of the first work request that was not posted; `None` if it is not in the
+    /// list. Reads no operation that was posted whole.
+    fn position(
+        &self,
+        first: *mut bindings::ib_send_wr,
+        length: u32,
+        bad: *const bindings::ib_send_wr,
+    ) -> Option<u32>;
+
+    /// Returns the last work request. Reads no operation that was posted whole.
+    fn last(&self, first: *mut bindings::ib_send_wr, length: u32) -> *mut bindings::ib_send_wr;
+
+    /// Returns the operation of work request number `posted`, if an earlier work request belongs to the
+    /// same operation, which then is partially posted.
+    fn split(&self, posted: u32) -> Option<NonNull<CqeNode>>;
+}
+
+/// A single operation. Its last work request completes it, and was not posted, so the list is valid.
+struct Single(NonNull<CqeNode>);
+
+impl PostedOperations for Single {
+    fn position(
+        &self,
+        first: *mut bindings::ib_send_wr,
+        length: u32,
+        bad: *const bindings::ib_send_wr,
+    ) -> Option<u32> {
+        // SAFETY: The list is valid, see the type.
+        unsafe { wr_buffer::position(first, length, bad) }
+    }
+
+    fn last(&self, first: *mut bindings::ib_send_wr, length: u32) -> *mut bindings::ib_send_wr {
+        // SAFETY: The list is valid, see the type.
+        unsafe { wr_buffer::at(first, length.saturating_sub(1)) }
+    }
+
+    fn split(&self, posted: u32) -> Option<NonNull<CqeNode>> {
+        (posted != 0).then_some(self.0)
+    }
 }
 
 impl<E: QpContext> QueuePair<E> {
@@ -113,12 +160,12 @@ impl<E: QpContext> QueuePair<E> {
         let empty = WrBuffer::empty(&mut requests, &mut pieces);
         // SAFETY: This function owns the slot, and nothing of it is posted.
         let (wr_buffer, built) = unsafe { self.build(slot, empty, build) };
-        let split = |posted| (posted != 0).then_some(slot.cast());
+        let single = Single(slot.cast());
         let result = match built {
             // SAFETY: The work requests are complete. The memory that they name is borrowed from
             // the slot, which is valid until its completion. Below, the slot is accessed only if
             // nothing was posted.
-            Ok(()) => unsafe { self.post_requests(grace, wr_buffer.list, split) },
+            Ok(()) => unsafe { self.post_requests(grace, wr_buffer.list, single) },
             Err(error) => Err((error, 0)),
         };
         let Err((error, posted)) = result else {
@@ -164,21 +211,18 @@ impl<E: QpContext> QueuePair<E> {
 
     /// Posts a list. On error, returns how many work requests were posted, and undoes the others.
     ///
-    /// On error, `split` gets that number, `n`. If work request `n` and an earlier one belong to
-    /// the same operation, `split` must return that operation, which is then partially posted.
-    ///
     /// # Safety
     ///
     /// The work requests must be complete, and the memory that they name must stay valid until they
     /// complete. The last work request of each operation must not change until this returns: a driver
-    /// may read its `next` when it has completed. `split` must return the operation as described, and
-    /// nothing else may complete it.
+    /// may read its `next` when it has completed. `operations` must be those of the list, and nothing else
+    /// may complete one that is partially posted.
     #[inline(always)]
     pub(super) unsafe fn post_requests(
         &self,
         grace: &rcu::Guard,
         list: WrList,
-        split: impl FnOnce(u32) -> Option<NonNull<CqeNode>>,
+        operations: impl PostedOperations,
     ) -> Result<(), (Error, u32)> {
         if self.sq_credits.take(list.len()).is_err() {
             return Err((self.refuse(list.first(), list.len()), 0));
@@ -190,7 +234,7 @@ impl<E: QpContext> QueuePair<E> {
         match unsafe { self.post_raw_send(list.first(), grace) } {
             Ok(()) => Ok(()),
             // SAFETY: By the safety requirements of this function.
-            Err(failure) => unsafe { self.stop_at(list.first(), list.len(), failure, split) },
+            Err(failure) => unsafe { self.stop_at(list.first(), list.len(), failure, operations) },
         }
     }
 
@@ -210,19 +254,23 @@ impl<E: QpContext> QueuePair<E> {
         first: *mut bindings::ib_send_wr,
         length: u32,
         (error, bad): (Error, *const bindings::ib_send_wr),
-        split: impl FnOnce(u32) -> Option<NonNull<CqeNode>>,
+        operations: impl PostedOperations,
     ) -> Result<(), (Error, u32)> {
-        let posted = wr_buffer::position(first, length, bad);
-        let is_unknown = error == ENOMEM && posted == 0 && length > 1;
-        let posted = match is_unknown {
-            true => length.saturating_sub(1),
-            false => posted,
+        let position = match ptr::eq(bad, first) {
+            true => 0,
+            false => operations.position(first, length, bad).unwrap_or(0),
+        };
+        let is_unknown = error == ENOMEM && position == 0 && length > 1;
+        let (posted, unposted_wr) = match (is_unknown, position) {
+            (true, _) => (length.saturating_sub(1), operations.last(first, length)),
+            (false, 0) => (0, first),
+            (false, posted) => (posted, bad.cast_mut()),
         };
         let unposted = length.saturating_sub(posted);
         self.sq_credits.put(unposted);
         self.forget_sends(unposted);
-        wr_buffer::undo(first, length, posted);
-        match split(posted) {
+        wr_buffer::undo(unposted_wr, unposted, 0);
+        match operations.split(posted) {
             // SAFETY: By the safety requirements nothing else completes the operation. The work
             // request that would complete it was not posted: the post failed, so the last work
             // request was not, whatever the device reports.

@@ -127,9 +127,12 @@ impl WrList {
         let Some(before) = from.checked_sub(1) else {
             return Self::EMPTY;
         };
-        let last = at(self.first, before);
-        // SAFETY: By the type invariants, the work request is valid.
-        unsafe { (*last).next = ptr::null_mut() };
+        // SAFETY: By the type invariants, the work requests are valid.
+        let last = unsafe {
+            let last = at(self.first, before);
+            (*last).next = ptr::null_mut();
+            last
+        };
         // INVARIANT: `last` is the last one now.
         Self {
             last,
@@ -142,12 +145,16 @@ impl WrList {
 // Functions of numbers and pointers, so that a list stays in registers where they are called.
 
 /// Returns work request number `index` of the list that begins with `first`.
+///
+/// # Safety
+///
+/// The work requests before it must be valid.
 #[cold]
 #[inline(never)]
-fn at(first: *mut bindings::ib_send_wr, index: u32) -> *mut bindings::ib_send_wr {
+pub(super) unsafe fn at(first: *mut bindings::ib_send_wr, index: u32) -> *mut bindings::ib_send_wr {
     let mut wr = first;
     for _ in 0..index {
-        // SAFETY: By the invariants of `WrList`, the work requests of the list are valid.
+        // SAFETY: By the safety requirements of this function.
         match unsafe { wr.as_ref() } {
             Some(before) => wr = before.next,
             None => break,
@@ -156,17 +163,20 @@ fn at(first: *mut bindings::ib_send_wr, index: u32) -> *mut bindings::ib_send_wr
     wr
 }
 
-/// Returns the number of a work request in a list of `length`; 0 if it is not in the list.
+/// Returns the number of a work request in a list of `length`; `None` if it is not in the list.
+///
+/// # Safety
+///
+/// The work requests before `wr` must be valid.
 #[cold]
 #[inline(never)]
-pub(super) fn position(
+pub(super) unsafe fn position(
     first: *mut bindings::ib_send_wr,
     length: u32,
     wr: *const bindings::ib_send_wr,
-) -> u32 {
-    let mut all = 0..length;
-    all.find(|index| ptr::eq(at(first, *index), wr))
-        .unwrap_or(0)
+) -> Option<u32> {
+    // SAFETY: Ends at `wr`.
+    (0..length).find(|index| ptr::eq(unsafe { at(first, *index) }, wr))
 }
 
 /// Undoes the changes of the work requests from `from` on, the last one first. They are not posted.

@@ -28,26 +28,41 @@ use pair::{
     CompletedWork,
     CompletionSink,
     ConnectedQp,
-    Work, //
+    Work,
+    LIMIT, //
 };
 use rrdma::{
     errno::{
         ENOBUFS,
         ENOTCONN, //
     },
+    new_irq_lock,
     rdma::{
+        cq::Completion,
         device::Mtu,
-        dma::Direction,
+        dma::{
+            Direction,
+            DmaBuffer, //
+        },
         mr::Region,
+        qp::QueuePair,
         wr::{
             Batch,
             BatchCapacity,
             Chain,
+            Complete,
+            Message,
+            Messages,
             Operation,
+            MAX_REQUESTS,
             MAX_SGE, //
         },
     },
     scatter::Buffer,
+    sync::{
+        IrqLock,
+        TimedCompletion, //
+    },
 };
 
 #[path = "../../../samples/common/common.rs"]
@@ -89,6 +104,8 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, StepError> {
     env.part()?;
     env.part_alone()?;
     env.moved()?;
+    env.prepared()?;
+    env.prepared_without_room()?;
     Ok(Summary::new(fmt!("all operations returned")))
 }
 
@@ -262,6 +279,144 @@ impl TestEnv<'_> {
         first.register(work)?;
         Ok(())
     }
+}
+
+/// A message with a region that is registered with it. It goes to `home` when it completes.
+struct Registered {
+    message: Message,
+    buffer: DmaBuffer,
+    region: Region<Buffer>,
+    home: Arc<Home>,
+}
+
+/// Where an operation goes when it completes.
+#[pin_data]
+struct Home {
+    #[pin]
+    completed: IrqLock<Option<Operation<Registered>>>,
+    #[pin]
+    done: TimedCompletion,
+}
+
+impl Complete<CompletionSink> for Registered {
+    fn complete(
+        operation: Operation<Self>,
+        _queue: &QueuePair<CompletionSink>,
+        _completion: &Completion<'_>,
+    ) {
+        let home = operation.home.clone();
+        // The caller of `Home::take` has taken the one before.
+        let _none = home.completed.lock().replace(operation);
+        home.done.complete();
+    }
+}
+
+impl Home {
+    /// Waits for an operation, whose region must be valid or not.
+    fn take(&self, is_valid: bool) -> Result<Operation<Registered>, StepError> {
+        let is_done = self.done.wait_timeout(LIMIT);
+        expect_equal("completed", is_done, true)?;
+        let operation = self.completed.lock().take();
+        let operation = operation.ok_or(EINVAL).step("completed")?;
+        expect_equal("valid region", operation.region.peer_may_access(), is_valid)?;
+        Ok(operation)
+    }
+}
+
+impl TestEnv<'_> {
+    fn home(&self) -> Result<Arc<Home>, StepError> {
+        let init = pin_init!(Home {
+            completed <- new_irq_lock!(None, "unposted::Home"),
+            done <- TimedCompletion::new(),
+        });
+        Arc::pin_init(init, GFP_KERNEL).step("home")
+    }
+
+    fn registered(&self, home: &Arc<Home>) -> Result<Operation<Registered>, StepError> {
+        let device = self.near.device();
+        let mut region = Region::new(self.near.pd.clone(), 2).step("region")?;
+        let data = Buffer::new(BYTES, GFP_KERNEL).step("data")?;
+        region.dma_map(data, Direction::FromDevice).step("region")?;
+        region.map_sg().step("region")?;
+        let mut messages = Messages::with_capacity(device.clone(), 1, 1);
+        let registered = Registered {
+            message: messages.alloc().step("message")?,
+            buffer: DmaBuffer::new(device.clone(), 1, Direction::ToDevice).step("buffer")?,
+            region,
+            home: home.clone(),
+        };
+        Operation::new(registered).step("operation")
+    }
+
+    /// The second of three operations is refused. Both others have a registration in their region: that
+    /// of the first was posted, that of the third is undone, and can be posted later.
+    fn prepared(&self) -> Result<(), StepError> {
+        let (end, peer) = self.connect()?;
+        let home = self.home()?;
+        let capacity = BatchCapacity {
+            operations: 3,
+            requests: 3,
+            pieces: self.pieces as usize,
+        };
+        let mut batch = Batch::new(capacity).step("batch")?;
+        let queue = end.queue();
+        batch
+            .push(queue, self.registered(&home)?, register_and_send)
+            .step("first")?;
+        batch
+            .push(queue, self.registered(&home)?, |operation, chain| {
+                chain.send((0..self.pieces).map(|_| operation.buffer.sge()))
+            })
+            .step("second")?;
+        batch
+            .push(queue, self.registered(&home)?, register_and_send)
+            .step("third")?;
+        expect_error("second of three", batch.post(queue), EINVAL)?;
+        peer.done("message of the first")?;
+        drop(home.take(true)?);
+        let nothing = || StepError::new("taken back", fmt!("nothing"));
+        drop(batch.take_back().ok_or_else(nothing)?);
+        let third = batch.take_back().ok_or_else(nothing)?;
+        expect_equal("left", batch.take_back().is_some(), false)?;
+        expect_equal("valid region", third.region.peer_may_access(), false)?;
+
+        batch.push(queue, third, register_and_send).step("again")?;
+        batch.post(queue).step("again")?;
+        peer.done("message of the third")?;
+        drop(home.take(true)?);
+        Ok(())
+    }
+
+    /// A registration is not posted if there is no room for its message.
+    fn prepared_without_room(&self) -> Result<(), StepError> {
+        let (end, peer) = self.connect()?;
+        peer.post_receive(Work::new(self.far.device(), BYTES, Direction::FromDevice)?)?;
+        let home = self.home()?;
+        let operation = self.registered(&home)?;
+        end.queue()
+            .post_send(operation, |operation, chain| {
+                for _ in 0..MAX_REQUESTS {
+                    chain.send([operation.buffer.sge()])?;
+                }
+                match register_and_send(operation, chain) {
+                    Err(ENOBUFS) => Ok(()),
+                    _ => Err(EIO),
+                }
+            })
+            .step("four messages")?;
+        for _ in 0..MAX_REQUESTS {
+            peer.done("message")?;
+        }
+        drop(home.take(false)?);
+        Ok(())
+    }
+}
+
+fn register_and_send<'a>(
+    operation: &'a Registered,
+    chain: &mut Chain<'a, '_, CompletionSink>,
+) -> Result {
+    chain.register_and_send(&operation.region, &operation.message)
 }
 
 fn send<'a>(work: &'a Work, chain: &mut Chain<'a, '_, CompletionSink>) -> Result {
