@@ -33,9 +33,12 @@ use kernel::{
 use rrdma::{
     errno::ENOTCONN,
     rdma::{
-        pd::ProtectionDomain,
+        device::DeviceRef,
         qp::QueuePair,
-        wr::SendMemory, //
+        wr::{
+            Message,
+            Messages, //
+        },
     },
 };
 
@@ -44,6 +47,16 @@ const COMPLETION_SIZE: usize = 16;
 
 const _: () = assert!(size_of::<bindings::nvme_command>() == COMMAND_SIZE);
 const _: () = assert!(size_of::<bindings::nvme_completion>() == COMPLETION_SIZE);
+
+/// Allocates the completions of requests together.
+pub struct Completions(Messages);
+
+impl Completions {
+    /// Returns an allocator for about `count` completions that `device` sends. Allocates nothing yet.
+    pub fn with_capacity(device: DeviceRef, count: usize) -> Self {
+        Self(Messages::with_capacity(device, count, COMPLETION_SIZE))
+    }
+}
 
 /// Memory of a request. nvmet has pointers to the first fields while it has the request. `req` is
 /// the first field, so both have the same address.
@@ -56,7 +69,7 @@ const _: () = assert!(size_of::<bindings::nvme_completion>() == COMPLETION_SIZE)
 struct Memory<T: TransportTypes> {
     req: Opaque<bindings::nvmet_req>,
     command: Opaque<bindings::nvme_command>,
-    completion: SendMemory,
+    completion: Message,
     /// Lists in-capsule data.
     entry: Opaque<bindings::scatterlist>,
     data: Data<T>,
@@ -93,22 +106,21 @@ pub enum Begun<T: TransportTypes> {
 }
 
 impl<T: TransportTypes> Request<T> {
-    /// Allocates a request, with the transport's data, whose completions are sent by queue pairs of `pd`. It
-    /// must be dropped before `sq` is destroyed,
-    /// or while that waits. May sleep.
+    /// Allocates a request, with its completion and the transport's data. It must be dropped before `sq` is
+    /// destroyed, or while that waits. May sleep.
     ///
     /// # Errors
     ///
     /// `ENOTCONN` if the queue is being destroyed, or has no queue pair; `ENOMEM`.
     pub fn new(
         sq: &SubmissionQueue<T>,
-        pd: &ProtectionDomain,
+        completions: &mut Completions,
         private: T::Command,
     ) -> Result<Self> {
         if sq.queue_pair().is_null() {
             return Err(ENOTCONN);
         }
-        let mut completion = SendMemory::new(pd, COMPLETION_SIZE)?;
+        let mut completion = completions.0.alloc()?;
         // It stays at its address, and is aligned as memory of `kmalloc()` of this size.
         let cqe = completion.write().as_mut_ptr();
         let memory = KBox::new_uninit(GFP_KERNEL)?;
@@ -172,7 +184,7 @@ impl<T: TransportTypes> Request<T> {
 
     /// Returns the completion, to be sent.
     #[inline]
-    pub fn completion(&self) -> &SendMemory {
+    pub fn completion(&self) -> &Message {
         &self.0.completion
     }
 

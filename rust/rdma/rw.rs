@@ -51,8 +51,8 @@ use super::{
     },
     wr::{
         Complete,
+        Message,
         Operation,
-        SendMemory,
         Unposted, //
     },
 };
@@ -586,7 +586,7 @@ pub trait RwOperation<E: QpContext>: Complete<E> {
 /// An operation with a message, which may follow an RDMA write.
 pub trait MessageOperation<E: QpContext>: RwOperation<E> {
     /// Returns the message; `None` if the operation has none now.
-    fn message(&self) -> Option<&SendMemory>;
+    fn message(&self) -> Option<&Message>;
 }
 
 impl<E: QpContext> QueuePair<E> {
@@ -624,8 +624,8 @@ impl<E: QpContext> QueuePair<E> {
     /// # Errors
     ///
     /// Those of [`post_rdma_rw`](Self::post_rdma_rw), except that an operation may have neither read
-    /// nor write; and `EINVAL` if it has an RDMA read or no message, or if the memory of the message is
-    /// for another domain.
+    /// nor write; and `EINVAL` if it has an RDMA read or no message, or if the message is mapped for
+    /// another device.
     #[inline]
     pub fn post_message<T: MessageOperation<E>>(
         &self,
@@ -640,7 +640,7 @@ impl<E: QpContext> QueuePair<E> {
         }
         let post = |body: &T, cqe, grace: &rcu::Guard| {
             let message = body.message().ok_or((EINVAL, false))?;
-            let send = message.work_request(self.local_memory(), cqe, invalidate);
+            let send = message.work_request(self, cqe, invalidate);
             let mut send = send.map_err(|error| (error, false))?;
             match body.rdma_rw() {
                 // SAFETY: The write and the message are part of the body and so live as long. The

@@ -32,7 +32,6 @@ mod payload;
 mod post;
 mod receive_memory;
 mod request;
-mod send_memory;
 mod wr_buffer;
 
 pub use batch::{
@@ -58,7 +57,6 @@ pub use operation::{
 pub(super) use post::with_receive_wr;
 
 pub use receive_memory::ReceiveMemory;
-pub use send_memory::SendMemory;
 
 pub use payload::{
     Inline,

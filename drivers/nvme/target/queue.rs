@@ -18,10 +18,18 @@
 //! started by the thread that accepts the connection, and responses come in any context.
 
 mod data_transfer;
+mod params;
 mod slots;
 
 use data_transfer::DataTransfer;
+pub(crate) use params::{
+    Addresses,
+    EndConnection,
+    QueueParams, //
+};
 use slots::{
+    discard,
+    put,
     Arrived,
     Phase,
     Slots, //
@@ -65,10 +73,10 @@ use nvmet::{
     Begun,
     Capsule,
     CapsuleReceiver,
+    Completions,
     Data,
     InlineData,
     Parsed,
-    Port,
     PortLimits,
     Request,
     Sgl,
@@ -78,7 +86,6 @@ use nvmet::{
 };
 use rrdma::{
     log::RateLimit,
-    net::Address,
     new_irq_lock,
     rdma::{
         cm::{
@@ -105,8 +112,8 @@ use rrdma::{
         srq::SharedReceiveQueue,
         wr::{
             Complete,
+            Message,
             Operation,
-            SendMemory,
             Unposted, //
         },
     },
@@ -115,21 +122,6 @@ use rrdma::{
 
 /// Do Not Retry, in the form of `include/linux/nvme.h`.
 const DNR: u16 = 0x4000;
-
-/// Ends the connection of a queue.
-pub(crate) trait EndConnection: Send + Sync {
-    /// Ends the connection in another thread. Any context.
-    fn end(self: Arc<Self>);
-}
-
-/// Addresses of a connection.
-#[derive(Clone, Copy)]
-pub(crate) struct Addresses {
-    /// The address that the host connected to.
-    pub(crate) local: Address,
-    /// The address of the host.
-    pub(crate) host: Address,
-}
 
 /// The work requests of a command: the RDMA READ of its data, or its response.
 pub(crate) struct Transfer {
@@ -179,21 +171,6 @@ impl Slot {
     }
 }
 
-/// Puts a value where there is none.
-#[inline(always)]
-fn put<T>(place: &mut Option<T>, value: T) {
-    if place.is_some() {
-        discard(place.take());
-    }
-    // There is nothing to drop.
-    mem::forget(place.replace(value));
-}
-
-/// Drops what is rarely there, out of the way of what is frequent.
-#[cold]
-#[inline(never)]
-fn discard<T>(_value: T) {}
-
 /// A command whose data is in the host's memory.
 struct Pending {
     parsed: Parsed<Rdma>,
@@ -220,17 +197,6 @@ pub(crate) struct TargetQueue {
     connection: Arc<dyn EndConnection>,
     #[pin]
     log_limit: RateLimit,
-}
-
-/// What a new queue is made of.
-pub(crate) struct QueueParams {
-    pub(crate) port: Arc<Port<Rdma>>,
-    pub(crate) accepted: AcceptedQueue,
-    /// Commands that are executed at a time, at most those of `accepted`.
-    pub(crate) slots: u16,
-    pub(crate) addresses: Addresses,
-    pub(crate) limits: DataLimits,
-    pub(crate) connection: Arc<dyn EndConnection>,
 }
 
 impl TargetQueue {
@@ -278,6 +244,8 @@ impl TargetQueue {
     pub(crate) fn fill(queue: &Arc<QueuePair<Self>>) -> Result {
         let this = queue.context();
         let pd = queue.protection_domain();
+        let device = queue.device().clone();
+        let mut completions = Completions::with_capacity(device, this.nr_slots.into());
         this.sq.attach(queue.clone());
         for _ in 0..this.nr_slots {
             let slot = Slot {
@@ -286,7 +254,7 @@ impl TargetQueue {
                 invalidate: None,
                 capsule: None,
             };
-            let request = Request::new(&this.sq, pd, slot)?;
+            let request = Request::new(&this.sq, &mut completions, slot)?;
             let mut slots = this.slots.lock();
             slots
                 .free
@@ -512,7 +480,10 @@ impl TargetQueue {
         match code {
             // The same number has another name for commands that write.
             Code::CONNECT_INVALID_PARAMETER => self.log(fmt!("Connect refused: not as requested")),
-            _ => self.log(fmt!("command {opcode:#04x} refused: {}", Name(code))),
+            _ => self.log(fmt!(
+                "command {opcode:#04x} refused: {}",
+                format_args!("{code}")
+            )),
         }
         parsed.fail(code.get() | DNR);
     }
@@ -736,15 +707,6 @@ impl TargetQueue {
     }
 }
 
-/// Prints the name of a status code.
-struct Name(Code);
-
-impl fmt::Display for Name {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0.name().unwrap_or("unknown status"))
-    }
-}
-
 impl Pending {
     /// Transfers the data if there are credits; returns itself otherwise. Sleeps.
     #[inline(always)]
@@ -898,7 +860,7 @@ impl RwOperation<TargetQueue> for Transfer {
 
 impl MessageOperation<TargetQueue> for Transfer {
     #[inline]
-    fn message(&self) -> Option<&SendMemory> {
+    fn message(&self) -> Option<&Message> {
         match &self.state {
             TransferState::Respond(request) => Some(request.completion()),
             _ => None,

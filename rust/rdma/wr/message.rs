@@ -25,7 +25,10 @@ use crate::{
     },
     scatter::Scatter,
 };
-use core::cell::UnsafeCell;
+use core::{
+    cell::UnsafeCell,
+    ffi::c_int, //
+};
 use kernel::prelude::*;
 
 /// Maximum number of memory pieces that follow a message, see
@@ -130,6 +133,37 @@ impl Message {
         }
         // SAFETY: `entries` is valid.
         Ok(unsafe { (&raw mut (*entries).sges).cast() })
+    }
+
+    /// Returns a signalled work request that sends the message on `queue`, completes with `cqe`, and
+    /// invalidates a key of the peer. It may be posted as long as `self` exists.
+    ///
+    /// It is made each time: a driver may read its `next` when it has completed, and `self` belongs to
+    /// somebody else.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if the buffer is mapped for another device.
+    #[inline(always)]
+    pub(in crate::rdma) fn work_request<E: QpContext>(
+        &self,
+        queue: &QueuePair<E>,
+        cqe: *mut bindings::ib_cqe,
+        invalidate: Option<u32>,
+    ) -> Result<bindings::ib_send_wr> {
+        let mut send = bindings::ib_send_wr {
+            sg_list: self.sges(queue)?,
+            num_sge: 1,
+            opcode: bindings::ib_wr_opcode_IB_WR_SEND,
+            send_flags: bindings::ib_send_flags_IB_SEND_SIGNALED as c_int,
+            ..pin_init::zeroed()
+        };
+        send.__bindgen_anon_1.wr_cqe = cqe;
+        if let Some(rkey) = invalidate {
+            send.opcode = bindings::ib_wr_opcode_IB_WR_SEND_WITH_INV;
+            send.ex.invalidate_rkey = rkey;
+        }
+        Ok(send)
     }
 
     #[cold]

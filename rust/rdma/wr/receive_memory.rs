@@ -80,7 +80,8 @@ impl ReceiveMemory {
         self.first.read()
     }
 
-    /// Returns the bytes of the second buffer, likewise; none if there is none.
+    /// Returns the bytes of the second buffer, after making the writes of the device visible to the CPU.
+    /// Without a second buffer there are no bytes.
     #[inline]
     pub fn second(&mut self) -> &[u8] {
         self.second.as_mut().map_or(&[], DmaBuffer::read)

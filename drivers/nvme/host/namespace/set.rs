@@ -346,7 +346,7 @@ impl NamespaceSet {
     #[inline(never)]
     fn remove_where(&self, which: fn(&Namespace) -> bool, observer: &dyn NsObserver) {
         let removers = self.removers(which);
-        let mut removed = KVec::new();
+        let mut removed = KVVec::new();
 
         while let Some(namespace) = self.take(which) {
             let info = namespace.info();

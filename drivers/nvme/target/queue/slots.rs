@@ -2,6 +2,7 @@
 
 //! Free slots of a queue, and capsules that wait for one.
 
+use core::mem;
 use kernel::prelude::*;
 use nvmet::Capsule;
 use rrdma::rdma::wr::Operation;
@@ -51,3 +52,18 @@ impl<R> Slots<R> {
         Some((self.parked.remove(0).ok()?, request))
     }
 }
+
+/// Puts a value where there is none.
+#[inline(always)]
+pub(super) fn put<T>(place: &mut Option<T>, value: T) {
+    if place.is_some() {
+        discard(place.take());
+    }
+    // There is nothing to drop.
+    mem::forget(place.replace(value));
+}
+
+/// Drops what is rarely there, out of the way of what is frequent.
+#[cold]
+#[inline(never)]
+pub(super) fn discard<T>(_value: T) {}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a queue is made of.
+
+use crate::rdma::Rdma;
+use kernel::sync::Arc;
+use nvme_proto::policy::{
+    accept::AcceptedQueue,
+    command_data::DataLimits, //
+};
+use nvmet::Port;
+use rrdma::net::Address;
+
+/// Ends the connection of a queue.
+pub(crate) trait EndConnection: Send + Sync {
+    /// Ends the connection in another thread. Any context.
+    fn end(self: Arc<Self>);
+}
+
+/// Addresses of a connection.
+#[derive(Clone, Copy)]
+pub(crate) struct Addresses {
+    /// The address that the host connected to.
+    pub(crate) local: Address,
+    /// The address of the host.
+    pub(crate) host: Address,
+}
+
+/// What a new queue is made of.
+pub(crate) struct QueueParams {
+    pub(crate) port: Arc<Port<Rdma>>,
+    pub(crate) accepted: AcceptedQueue,
+    /// Commands that are executed at a time, at most those of `accepted`.
+    pub(crate) slots: u16,
+    pub(crate) addresses: Addresses,
+    pub(crate) limits: DataLimits,
+    pub(crate) connection: Arc<dyn EndConnection>,
+}
