@@ -311,12 +311,23 @@ impl Complete<CompletionSink> for Registered {
     }
 }
 
-impl Home {
+/// The owner of a [`Home`]. Must be dropped after the queue pair whose operations go there: an
+/// operation that nobody takes refers to its home, and so keeps both.
+struct HomeOwner(Arc<Home>);
+
+impl Drop for HomeOwner {
+    fn drop(&mut self) {
+        let untaken = self.0.completed.lock().take();
+        drop(untaken);
+    }
+}
+
+impl HomeOwner {
     /// Waits for an operation, whose region must be valid or not.
     fn take(&self, is_valid: bool) -> Result<Operation<Registered>, StepError> {
-        let is_done = self.done.wait_timeout(LIMIT);
+        let is_done = self.0.done.wait_timeout(LIMIT);
         expect_equal("completed", is_done, true)?;
-        let operation = self.completed.lock().take();
+        let operation = self.0.completed.lock().take();
         let operation = operation.ok_or(EINVAL).step("completed")?;
         expect_equal("valid region", operation.region.peer_may_access(), is_valid)?;
         Ok(operation)
@@ -324,15 +335,16 @@ impl Home {
 }
 
 impl TestEnv<'_> {
-    fn home(&self) -> Result<Arc<Home>, StepError> {
+    fn home(&self) -> Result<HomeOwner, StepError> {
         let init = pin_init!(Home {
             completed <- new_irq_lock!(None, "unposted::Home"),
             done <- TimedCompletion::new(),
         });
-        Arc::pin_init(init, GFP_KERNEL).step("home")
+        let home = Arc::pin_init(init, GFP_KERNEL).step("home")?;
+        Ok(HomeOwner(home))
     }
 
-    fn registered(&self, home: &Arc<Home>) -> Result<Operation<Registered>, StepError> {
+    fn registered(&self, home: &HomeOwner) -> Result<Operation<Registered>, StepError> {
         let device = self.near.device();
         let mut region = Region::new(self.near.pd.clone(), 2).step("region")?;
         let data = Buffer::new(BYTES, GFP_KERNEL).step("data")?;
@@ -343,16 +355,16 @@ impl TestEnv<'_> {
             message: messages.alloc().step("message")?,
             buffer: DmaBuffer::new(device.clone(), 1, Direction::ToDevice).step("buffer")?,
             region,
-            home: home.clone(),
+            home: home.0.clone(),
         };
         Operation::new(registered).step("operation")
     }
 
-    /// The second of three operations is refused. Both others have a registration in their region: that
-    /// of the first was posted, that of the third is undone, and can be posted later.
+    /// The second of three operations is refused. Both others have a registration in their region:
+    /// that of the first was posted, that of the third is undone, and can be posted later.
     fn prepared(&self) -> Result<(), StepError> {
-        let (end, peer) = self.connect()?;
         let home = self.home()?;
+        let (end, peer) = self.connect()?;
         let capacity = BatchCapacity {
             operations: 3,
             requests: 3,
@@ -389,9 +401,9 @@ impl TestEnv<'_> {
 
     /// A registration is not posted if there is no room for its message.
     fn prepared_without_room(&self) -> Result<(), StepError> {
+        let home = self.home()?;
         let (end, peer) = self.connect()?;
         peer.post_receive(Work::new(self.far.device(), BYTES, Direction::FromDevice)?)?;
-        let home = self.home()?;
         let operation = self.registered(&home)?;
         end.queue()
             .post_send(operation, |operation, chain| {
