@@ -276,7 +276,6 @@ fn connect_io<T: Transport>(
         // frozen while the number changes.
         unsafe {
             bindings::nvme_start_freeze(ctrl);
-            bindings::nvme_unquiesce_io_queues(ctrl);
             if bindings::nvme_wait_freeze_timeout(ctrl) == 0 {
                 bindings::nvme_unfreeze(ctrl);
                 return Err(ENODEV.into());
@@ -340,8 +339,11 @@ pub(crate) fn disconnect_all<'a, T: Transport>(queues: impl Iterator<Item = &'a 
     }
 }
 
-/// Disconnects the I/O queues, and cancels their requests. Afterwards nvme-core decides on requests:
-/// the queues of the disks are not quiesced. C: `nvme_rdma_teardown_io_queues()`.
+/// Disconnects the I/O queues, and cancels their requests. nvme-core decides on requests from here
+/// on. C: `nvme_rdma_teardown_io_queues()`.
+///
+/// Does not quiesce the queues of the disks, unlike C: nvme-core may add a disk at any time, and a
+/// queue that is added while the others are quiesced cannot be unquiesced.
 pub(crate) fn teardown_io<T: Transport>(controller: &Controller<T>, tag_sets: TagSets) {
     let ctrl = controller.as_raw();
     // SAFETY: The controller is initialised. A controller without an I/O tag set has no namespaces,
@@ -350,14 +352,18 @@ pub(crate) fn teardown_io<T: Transport>(controller: &Controller<T>, tag_sets: Ta
         if (*ctrl).queue_count <= 1 || (*ctrl).tagset.is_null() {
             return;
         }
-        bindings::nvme_quiesce_io_queues(ctrl);
+        for queue in controller.queues.iter().skip(1) {
+            queue.live.set(false);
+        }
+        // The controller is not live, so `BlkOps::start` refuses requests now. Wait for those that
+        // it accepted before.
+        bindings::blk_mq_wait_quiesce_done((*ctrl).tagset);
         bindings::nvme_sync_io_queues(ctrl);
         // All are stopped first, because to disconnect one may take long.
         for queue in controller.queues.iter().skip(1) {
             T::stop(&queue.data);
         }
         disconnect_all(controller.queues.iter().skip(1));
-        bindings::nvme_unquiesce_io_queues(ctrl);
         if tag_sets == TagSets::Own {
             bindings::nvme_remove_io_tag_set(ctrl);
             (*ctrl).tagset = core::ptr::null_mut();

@@ -59,6 +59,31 @@ reset_under_io() {
 	same "error recoveries" 0 "$(logged "$CTRL: .*starting error recovery")"
 }
 
+# The controller is reset while nvme-core adds disks. A disk that is added while the queues go must not
+# meet half of it.
+reset_while_disks_are_added() {
+	local number
+	network_routed && backend_memory disk 64 512 && target_simple "$BACKEND"
+	for number in {2..40}; do
+		target_namespace "$NQN" "$number" "$BACKEND"
+	done
+	for _ in {1..8}; do
+		connect "$TARGET4"
+		echo 1 >"/sys/class/nvme/$CTRL/reset_controller"
+		wait_until "$SOON" has_disks 40 || fail "$(disks) disks of 40"
+		disconnect "$CTRL"
+	done
+}
+
+# disks: print the number of disks of the controller.
+disks() {
+	find -H "/sys/class/nvme/$CTRL" -maxdepth 1 -name 'nvme*n*' | wc -l
+}
+
+has_disks() {
+	[ "$(disks)" -ge "$1" ]
+}
+
 # The target grants fewer I/O queues and then more.
 #
 # Without multipath, a request stays in its hardware queue. If that is not connected again, the request
@@ -219,6 +244,7 @@ main setup \
 	again_and_again \
 	silence_under_io \
 	reset_under_io \
+	reset_while_disks_are_added \
 	queues_follow_what_is_granted \
 	polled_io_comes_back \
 	is_given_up \
