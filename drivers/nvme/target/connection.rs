@@ -234,7 +234,7 @@ impl Connections {
         }
     }
 
-    /// Returns what `host` has begun or ended that is not complete. May sleep.
+    /// Returns the connections of `host` that the target does not serve. May sleep.
     fn load_of(&self, host: Address) -> HostLoad {
         let list = self.list.lock();
         let of_host = list.iter().filter(|known| known.host.ip() == host.ip());
@@ -243,6 +243,8 @@ impl Connections {
                 load.ending = load.ending.saturating_add(1);
             } else if !connection.is_established.load(Ordering::Relaxed) {
                 load.requests = load.requests.saturating_add(1);
+            } else if !connection.has_controller() {
+                load.without_controller = load.without_controller.saturating_add(1);
             }
             load
         })
@@ -497,6 +499,12 @@ impl Connection {
     /// Returns whether this is a queue of a controller. May sleep.
     pub(crate) fn is_of_controller(&self, controller: ControllerId) -> bool {
         self.with_queue(|queue| queue.sq().controller() == Some(controller))
+            .unwrap_or(false)
+    }
+
+    /// Returns whether a Connect command has succeeded. May sleep.
+    fn has_controller(&self) -> bool {
+        self.with_queue(|queue| queue.sq().controller().is_some())
             .unwrap_or(false)
     }
 

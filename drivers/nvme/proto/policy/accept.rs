@@ -26,6 +26,11 @@ const MAX_RECEIVES: u16 = 1024;
 /// leaves room for others.
 const MAX_REQUESTS_OF_HOST: usize = 128;
 
+/// Established connections of one host without a controller, at most. A host that never sends a Connect
+/// command gets no more memory of the target. As many as the I/O queues of four controllers: a host may
+/// establish all before it sends a command.
+const MAX_WITHOUT_CONTROLLER: usize = 512;
+
 /// Connections of one host that end, at most. They end late if a disk does not complete their commands;
 /// until then, the host gets no more memory of the target. More than the queues of a controller, so
 /// that a host can connect again at once. C: `NVMET_RDMA_BACKLOG`, for all hosts.
@@ -36,6 +41,8 @@ const MAX_ENDING_OF_HOST: usize = 256;
 pub struct HostLoad {
     /// Requests that are not completed.
     pub requests: usize,
+    /// Established connections on which no Connect command has succeeded.
+    pub without_controller: usize,
     /// Connections that end.
     pub ending: usize,
 }
@@ -47,7 +54,10 @@ impl HostLoad {
     ///
     /// The reason to reject it with.
     pub fn admit(self) -> Result<(), CmStatus> {
-        match self.requests < MAX_REQUESTS_OF_HOST && self.ending < MAX_ENDING_OF_HOST {
+        let has_room = self.requests < MAX_REQUESTS_OF_HOST
+            && self.without_controller < MAX_WITHOUT_CONTROLLER
+            && self.ending < MAX_ENDING_OF_HOST;
+        match has_room {
             true => Ok(()),
             false => Err(CmStatus::NoResources),
         }

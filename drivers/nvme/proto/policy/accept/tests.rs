@@ -42,12 +42,17 @@ fn accepts_what_linux_sends() {
 
 #[test]
 fn rejects_a_host_that_never_completes() {
-    let load = |requests, ending| HostLoad { requests, ending };
+    let load = |requests, without_controller, ending| HostLoad {
+        requests,
+        without_controller,
+        ending,
+    };
     // A host with a controller of 129 queues ends it and connects all of them at once.
-    for admitted in [load(0, 0), load(127, 0), load(0, 255), load(127, 255)] {
+    for admitted in [load(0, 0, 0), load(127, 511, 255)] {
         assert_eq!(admitted.admit(), Ok(()));
     }
-    for rejected in [load(128, 0), load(0, 256), load(usize::MAX, usize::MAX)] {
+    let all = load(usize::MAX, usize::MAX, usize::MAX);
+    for rejected in [load(128, 0, 0), load(0, 512, 0), load(0, 0, 256), all] {
         assert_eq!(rejected.admit(), Err(CmStatus::NoResources));
     }
 }

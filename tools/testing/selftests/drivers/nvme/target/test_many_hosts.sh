@@ -156,21 +156,47 @@ stuck_backend() {
 
 # A host with connection requests that it never completes must wait; others are served.
 unfinished_requests() {
-	local each steps=()
 	need_core "connects from one address"
 	[ "$SLOWDOWN" = 1 ] || skip "the target waits 15 seconds for a request, also on a slow machine"
 	start_single
-	for each in {1..16}; do
-		steps+=("cm,no-rtu")
+	too_many_connections 8 16 "cm,no-rtu"
+}
+
+# A host with connections on which it never sends a Connect command must wait; others are served. It is
+# served as well, once the connections are gone.
+without_a_connect_command() {
+	local process
+	need_core "connects from one address"
+	start_single
+	OBJECTS=$(rdma_objects)
+	too_many_connections 16 32 "cm,hsqsize=1,hrqsize=2"
+	for process in "${PROCESSES[@]}"; do
+		end_process "$process"
 	done
-	for each in {1..8}; do
-		"$HOSTILE" "$TARGET4" 4420 "$HOSTILE_NQN" "${steps[@]}" stop <&"$PAUSE_FD" >"$SCRATCH/unfinished$each" 2>&1 &
+	rdma_back_to "$OBJECTS"
+	hostile cm
+	has "$OUTPUT" '^cm accepted'
+}
+
+# too_many_connections HOSTS NUMBER STEP: do NUMBER steps in each of HOSTS hostile hosts, the PROCESSES.
+# Afterwards, their address must be rejected, and another host served.
+too_many_connections() {
+	local each steps=()
+	while [ ${#steps[@]} -lt "$2" ]; do
+		steps+=("$3")
+	done
+	PROCESSES=()
+	for ((each = 0; each < $1; each++)); do
+		"$HOSTILE" "$TARGET4" 4420 "$HOSTILE_NQN" "${steps[@]}" stop <&"$PAUSE_FD" \
+			>"$SCRATCH/unfinished$each" 2>&1 &
+		PROCESSES+=($!)
 		defer end_process $!
 	done
-	for each in {1..8}; do
-		wait_until "$SOON" grep -qx stop "$SCRATCH/unfinished$each" || fail "$(<"$SCRATCH/unfinished$each")"
+	for ((each = 0; each < $1; each++)); do
+		wait_until "$SOON" grep -qx stop "$SCRATCH/unfinished$each" ||
+			fail "$(<"$SCRATCH/unfinished$each")"
 	done
-	is_told_to_wait || fail "accepts more requests: $OUTPUT"
+	is_told_to_wait || fail "accepts more connections: $OUTPUT"
 	connect "$TARGET4" -w "$HOST4"
 	compare 4096
 	disconnect "$CTRL"
@@ -197,4 +223,5 @@ main_with_known setup \
 	fall_silent \
 	stuck_backend \
 	unfinished_requests \
+	without_a_connect_command \
 	memory_returns
