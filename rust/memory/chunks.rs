@@ -33,8 +33,12 @@ use kernel::{
 };
 
 /// Largest size of a chunk in bytes, unless one value is larger: a page, so that an allocation needs no
-/// pages in sequence, and wastes at most one value.
-pub(crate) const CHUNK_BYTES: usize = 4 << 10;
+/// pages in sequence, and wastes at most one value. With KASAN, each value has an allocation of its own, so
+/// that an access to a freed value is reported.
+pub(crate) const CHUNK_BYTES: usize = match cfg!(CONFIG_KASAN) {
+    false => 4 << 10,
+    true => 0,
+};
 
 /// Header of a chunk. Its entries follow.
 struct Chunk {
