@@ -97,6 +97,7 @@ use rrdma::{
         },
     },
     sync::{
+        Deadline,
         IrqLock,
         Msecs,
         OwnedQueue,
@@ -108,6 +109,10 @@ use rrdma::{
 
 /// Time that a host has to complete the exchange of messages.
 const ACCEPT_TIME: Msecs = Msecs::from_secs(15);
+
+/// Time that a host has to send a Connect command on a connection. Later, the connection ends if the host
+/// is refused another one: the host may have lost it unnoticed.
+const CONNECT_TIME: Msecs = Msecs::from_secs(30);
 
 /// Requests whose host has not completed the exchange of messages. More are rejected.
 const MAX_REQUESTS: u32 = 256;
@@ -218,6 +223,7 @@ impl Connections {
             Err(reason) => {
                 // If the host is gone, nobody needs the reason.
                 let _ = incoming.reject(&reason.encode());
+                self.disconnect(|known| known.host.ip() == host.ip() && known.is_forgotten());
                 return self.log(host, Refusal::Rejected(reason));
             }
         };
@@ -358,6 +364,8 @@ impl State {
 /// An established connection. The device is released last.
 struct ConnectedQueue {
     connected: Connected<TargetQueue>,
+    /// When the host must have sent a Connect command.
+    connect_by: Deadline,
     device: DeviceUse<SharedReceives>,
 }
 
@@ -398,14 +406,16 @@ impl WorkItem<ACCEPT> for Connection {
         let State::Requested(incoming, permit) = state else {
             return;
         };
-        match Self::establish(&this, incoming) {
+        let established = Self::establish(&this, incoming);
+        // The host has completed its request. Its first commands may wait for a disk.
+        drop(permit);
+        match established {
             Ok(queue) => Self::start(&this, queue),
             Err(refusal) => {
                 this.connections.log(this.host, refusal);
                 this.connections.forget(&this);
             }
         }
-        drop(permit);
     }
 }
 
@@ -508,6 +518,15 @@ impl Connection {
             .unwrap_or(false)
     }
 
+    /// Returns whether the time for a Connect command is over, and none has succeeded. May sleep.
+    fn is_forgotten(&self) -> bool {
+        let is_late = match &*self.state.lock() {
+            State::Connected(queue) => queue.connect_by.left() == Msecs::new(0),
+            _ => false,
+        };
+        is_late && !self.has_controller()
+    }
+
     fn host_of(&self, controller: ControllerId) -> Option<Address> {
         let is_admin =
             |queue: &TargetQueue| queue.id() == 0 && queue.sq().controller() == Some(controller);
@@ -579,7 +598,11 @@ impl Connection {
             .map_err(Refusal::Failed)?;
         let queue_pair = accepting.queue_pair().clone();
         match this.complete(accepting, accepted) {
-            Ok(connected) => Ok(ConnectedQueue { connected, device }),
+            Ok(connected) => Ok(ConnectedQueue {
+                connected,
+                connect_by: Deadline::after(CONNECT_TIME),
+                device,
+            }),
             Err(refusal) => {
                 end_queue(queue_pair);
                 Err(refusal)
@@ -620,7 +643,7 @@ impl Connection {
         let connections = &self.connections;
         let client = connections.client.lock().clone().ok_or(ENODEV)?;
         // Ports with other limits have other shared receives.
-        let in_capsule = in_capsule(&self.port, device);
+        let in_capsule = in_capsule(&self.port, device, self.connections.shared_receives);
         let fit = |shared: &SharedReceives| shared.in_capsule() == in_capsule;
         let share = |pd: &Arc<ProtectionDomain>| self.share(pd, in_capsule);
         let device = connections.devices.acquire(&client, device, fit, share)?;
@@ -693,8 +716,13 @@ impl Connection {
 }
 
 /// Returns how many bytes of data a capsule of an I/O queue may have.
-fn in_capsule(port: &Port<Rdma>, device: &Device) -> u32 {
-    match device.attributes().max_recv_sge {
+fn in_capsule(port: &Port<Rdma>, device: &Device, shared_receives: Option<u32>) -> u32 {
+    let limits = device.attributes();
+    let sges = match shared_receives {
+        Some(_) if limits.max_srq != 0 => limits.max_recv_sge.min(limits.max_srq_sge),
+        _ => limits.max_recv_sge,
+    };
+    match sges {
         // A receive with data has two pieces of memory.
         0..2 => 0,
         _ => port.in_capsule(),

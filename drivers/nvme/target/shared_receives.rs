@@ -40,8 +40,13 @@ impl SharedReceives {
         let vectors = limits.completion_vectors.min(limits.max_srq);
         let receives = receives.min(limits.max_srq_wr);
         let mut this = Self::none(in_capsule);
+        // Data has a piece of memory of its own.
+        let sges = match in_capsule {
+            0 => 1,
+            _ => 2,
+        };
         for _ in 0..vectors {
-            let queue = SharedReceiveQueue::with_sges(pd.clone(), receives, 2, |_event| {})?;
+            let queue = SharedReceiveQueue::with_sges(pd.clone(), receives, sges, |_event| {})?;
             for _ in 0..receives {
                 let capsule = Capsule::new(pd, in_capsule)?;
                 queue.post(capsule).map_err(|unposted| unposted.error)?;
