@@ -343,8 +343,14 @@ impl NamespaceSet {
         self.remove_where(Namespace::is_gone, observer);
     }
 
-    #[inline(never)]
     fn remove_where(&self, which: fn(&Namespace) -> bool, observer: &dyn NsObserver) {
+        // An allocation must not wait for the I/O of another disk of this controller, which may be
+        // held until it reconnects.
+        memory::without_io(|| self.remove_each(which, observer));
+    }
+
+    #[inline(never)]
+    fn remove_each(&self, which: fn(&Namespace) -> bool, observer: &dyn NsObserver) {
         let removers = self.removers(which);
         let mut removed = KVVec::new();
 
