@@ -117,9 +117,10 @@ impl<'a> Reconnect<'a> {
         association.disable(controller);
         controller.release_connection();
         controller.enter(CtrlState::Connecting, None);
+        let reconnect = Self::new(controller, first, FlapHistory::default());
         let reconnected = match controller.is_deleting() {
             true => Err(CtrlError::cancelled(ErrorStage::Connect)),
-            false => Self::attempt(controller, first, Deadline::NEVER),
+            false => Self::attempt(controller, first, Self::limit_of_reset(controller)),
         };
         if reconnected.is_ok() {
             Self::count(controller, |status| &mut status.resets);
@@ -130,9 +131,26 @@ impl<'a> Reconnect<'a> {
             }
             controller.warn(format_args!("reset failed: {}", failure.message()));
             controller.keep_error(&failure);
-            Self::new(controller, first, FlapHistory::default()).run(failure)
+            reconnect.run(failure)
         });
         Self::resume(controller, first, reconnected)
+    }
+
+    /// Returns when the first attempt of a reset must end, because I/O is held meanwhile: at the first
+    /// limit, but not before the time-out of a connect.
+    fn limit_of_reset(controller: &Controller) -> Deadline {
+        let settings = controller.settings();
+        let limits = settings.limits();
+        // 0 allows no attempt after a loss, which a reset is not.
+        let loss_ms = limits.ctrl_loss_tmo_ms.filter(|ms| *ms != 0);
+        match [limits.fast_io_fail_tmo_ms, loss_ms]
+            .into_iter()
+            .flatten()
+            .min()
+        {
+            Some(ms) => Deadline::after(Msecs::new(ms).max(settings.connect_timeout)),
+            None => Deadline::NEVER,
+        }
     }
 
     /// Sends held I/O on the new connection, or fails it.

@@ -123,6 +123,7 @@ pub(super) fn scan(
         if next.get().left() == Msecs::new(0) {
             next.set(Deadline::after(PROGRESS));
             controller.tell_progress();
+            controller.held_writes.release_if_due();
         }
     };
     let namespaces = &controller.namespaces;

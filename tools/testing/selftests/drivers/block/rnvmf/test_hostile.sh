@@ -1163,8 +1163,21 @@ slow_for_each_namespace() {
 	connected_anew 1 0
 }
 
+# A reset holds I/O until all namespaces are identified, but not longer than fast_io_fail_tmo.
+slow_namespaces_hold_no_io_for_long() {
+	local CONNECT_OPTIONS=(--reconnect-delay 1)
+	NAMESPACES=$((8 * SLOWDOWN)) SLOW=250 hostile
+	connect "$TARGET4" --timeout "$SLOWDOWN" --fast_io_fail_tmo "$SLOWDOWN"
+	try rnvmf reset "$CTRL"
+	same "failed resets" 1 "$(logged "$CTRL: reset failed: ")"
+	comes_back
+	connected_anew 0 1
+	same "expired limits" 1 "$(logged "$CTRL: fast_io_fail_tmo expired: failing I/O")"
+}
+
 main setup \
 	slow_for_each_namespace \
+	slow_namespaces_hold_no_io_for_long \
 	good_target \
 	rejected_requests \
 	rejected_io_queues \
