@@ -192,7 +192,7 @@ impl<T: TransportTypes> Data<T> {
         let sgl = match self {
             Self::None => None,
             Self::List(sgl) => Some(&*sgl),
-            Self::Write(write) => write.data(),
+            Self::Write(write) => Some(write.data()),
             Self::Inline(data) => {
                 let from = data.offset as usize;
                 let bytes = data.capsule.data().get(from..).unwrap_or_default();

@@ -289,7 +289,7 @@ where
                 // There is nothing to drop.
                 mem::forget(place.replace(data));
                 // INVARIANT: `map` took the credits.
-                Ok(RdmaRw(Some(self)))
+                Ok(RdmaRw(ManuallyDrop::new(self)))
             }
             Err(error) => Err(Unprepared {
                 error,
@@ -348,33 +348,32 @@ where
 ///
 /// # Invariants
 ///
-/// While the context is `Some`:
-///
-/// - Its state has data, and is initialised for its queue pair.
+/// - The state of the context has data, and is initialised for its queue pair.
 /// - This object owns as many credits of the queue pair as it has `requests`.
-pub struct RdmaRw<D: Listed + Send + 'static, E: QpContext>(Option<RwContext<D, E>>);
+/// - The context is taken only when this object ends.
+pub struct RdmaRw<D: Listed + Send + 'static, E: QpContext>(ManuallyDrop<RwContext<D, E>>);
 
 impl<D: Listed + Send + 'static, E: QpContext> RdmaRw<D, E> {
     #[inline]
-    fn state(&self) -> Option<&State<D>> {
-        self.0.as_ref().map(|context| &context.entry.value)
+    fn state(&self) -> &State<D> {
+        &self.0.entry.value
     }
 
     #[inline]
     fn is_write(&self) -> bool {
-        self.state()
-            .is_some_and(|state| state.direction == Direction::ToDevice)
+        self.state().direction == Direction::ToDevice
     }
 
-    /// Returns the data, which is not posted. `None` if it was given up.
+    /// Returns the data, which is not posted.
     #[inline]
-    pub fn data(&self) -> Option<&D> {
-        self.state()?.data.as_ref()
+    pub fn data(&self) -> &D {
+        // SAFETY: By the type invariants the state has data.
+        unsafe { self.state().data.as_ref().unwrap_unchecked() }
     }
 
     /// Returns the number of work requests, which depends on the device.
     pub fn requests(&self) -> u32 {
-        self.state().map_or(0, |state| state.requests)
+        self.state().requests
     }
 
     /// Unmaps the data and returns it, whether it was moved or not (`rdma_rw_ctx_destroy`). Any
@@ -385,13 +384,20 @@ impl<D: Listed + Send + 'static, E: QpContext> RdmaRw<D, E> {
     /// no other queue pair in the protection domain unless it is trusted.
     #[inline(always)]
     pub fn finish(self) -> Option<Finished<D, E>> {
-        // Nothing is left to drop.
-        ManuallyDrop::new(self).end()
+        let mut this = ManuallyDrop::new(self);
+        // SAFETY: This object is neither used nor dropped afterwards.
+        unsafe { this.end() }
     }
 
+    /// Ends the read or write, see [`finish`](Self::finish).
+    ///
+    /// # Safety
+    ///
+    /// `self` must not be used afterwards, nor be dropped.
     #[inline(always)]
-    fn end(&mut self) -> Option<Finished<D, E>> {
-        let RwContext { mut entry, queue } = self.0.take()?;
+    unsafe fn end(&mut self) -> Option<Finished<D, E>> {
+        // SAFETY: By the safety requirements the context is taken once.
+        let RwContext { mut entry, queue } = unsafe { ManuallyDrop::take(&mut self.0) };
         let state = &mut entry.value;
         // The caller owns the read or write, so it has completed or was never posted.
         if is_exposed(state, &queue) {
@@ -402,7 +408,8 @@ impl<D: Listed + Send + 'static, E: QpContext> RdmaRw<D, E> {
         // SAFETY: By the type invariants, the state is initialised for the queue pair. Nothing of
         // it is posted. The data is taken next.
         unsafe { state.destroy(queue.as_raw()) };
-        let data = state.data.take()?;
+        // SAFETY: By the type invariants the state has data.
+        let data = unsafe { state.data.take().unwrap_unchecked() };
         queue.rw_credits.put(state.requests);
         // INVARIANT: The data was taken.
         let context = RwContext { entry, queue };
@@ -463,15 +470,13 @@ impl<D: Listed + Send + 'static, E: QpContext> RdmaRw<D, E> {
     /// `EINVAL` if it belongs to another queue pair, or was posted before.
     #[inline]
     fn begin(&self, queue: &QueuePair<E>) -> Result<&State<D>> {
-        match &self.0 {
-            Some(context) if ptr::eq(queue, &*context.queue) => {
-                let state = &context.entry.value;
-                match state.posted.replace(true) {
-                    false => Ok(state),
-                    true => Err(EINVAL),
-                }
-            }
-            _ => Err(EINVAL),
+        if !ptr::eq(queue, &*self.0.queue) {
+            return Err(EINVAL);
+        }
+        let state = self.state();
+        match state.posted.replace(true) {
+            false => Ok(state),
+            true => Err(EINVAL),
         }
     }
 }
@@ -566,7 +571,8 @@ unsafe fn report_failures<E: QpContext>(first: *mut bindings::ib_send_wr, queue:
 impl<D: Listed + Send + 'static, E: QpContext> Drop for RdmaRw<D, E> {
     #[cold]
     fn drop(&mut self) {
-        self.end();
+        // SAFETY: `self` is being dropped, so it is not used afterwards. Its field is not dropped.
+        unsafe { self.end() };
     }
 }
 
