@@ -59,8 +59,8 @@ reset_under_io() {
 	same "error recoveries" 0 "$(logged "$CTRL: .*starting error recovery")"
 }
 
-# The controller is reset while nvme-core adds disks. A disk that is added while the queues go must not
-# meet half of it.
+# The controller is reset while nvme-core adds disks. A disk that is added during the teardown was not
+# quiesced with the others, so it must not be unquiesced with them: the kernel would warn.
 reset_while_disks_are_added() {
 	local number
 	network_routed && backend_memory disk 64 512 && target_simple "$BACKEND"
