@@ -52,18 +52,26 @@ remove_map() {
 }
 
 # path_goes: remove the port of the first controller. I/O to the map must go on within a second of
-# the moment when the controller leaves the state live.
+# the moment when the controller leaves the state live. The I/O itself may take three times as long as before,
+# because it depends on the load of the machine.
 path_goes() {
-	local began took
+	local before after
 	CTRL=$FIRST
+	before=$(time_of_io)
 	port_goes
 	loses
+	after=$(time_of_io)
+	note "a read and a write took $after ms, and $before ms before"
+	[ "$after" -lt $((1000 * SLOWDOWN + 3 * before)) ] || fail "I/O went on only after $after ms"
+}
+
+# time_of_io: read from the map and write to it, and print the time in milliseconds.
+time_of_io() {
+	local began
 	began=$(now)
 	run dd if="$DM" of=/dev/null bs=4k count=1 iflag=direct
 	run dd if=/dev/zero of="$DM" bs=4k count=1 seek=16000 oflag=direct
-	took=$(($(now) - began))
-	note "a read and a write took $took ms"
-	[ $took -lt $((1000 * SLOWDOWN)) ] || fail "I/O went on only after $took ms"
+	echo $(($(now) - began))
 }
 
 # connect_both SUBSYSTEM OPTION...: connect to $NQN over IPv4 and to SUBSYSTEM over IPv6. FIRST and
