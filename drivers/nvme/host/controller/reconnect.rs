@@ -114,13 +114,14 @@ impl<'a> Reconnect<'a> {
         controller.log(format_args!("resetting controller"));
         // `Controller::request_reset` sent the netlink event.
         controller.queue_uevent(CtrlState::Resetting);
+        // The limits count from here: I/O is held from here on.
+        let reconnect = Self::new(controller, first, FlapHistory::default());
         association.disable(controller);
         controller.release_connection();
         controller.enter(CtrlState::Connecting, None);
-        let reconnect = Self::new(controller, first, FlapHistory::default());
         let reconnected = match controller.is_deleting() {
             true => Err(CtrlError::cancelled(ErrorStage::Connect)),
-            false => Self::attempt(controller, first, Self::limit_of_reset(controller)),
+            false => Self::attempt(controller, first, reconnect.limit_of_reset()),
         };
         if reconnected.is_ok() {
             Self::count(controller, |status| &mut status.resets);
@@ -138,8 +139,8 @@ impl<'a> Reconnect<'a> {
 
     /// Returns when the first attempt of a reset must end, because I/O is held meanwhile: at the first
     /// limit, but not before the time-out of a connect.
-    fn limit_of_reset(controller: &Controller) -> Deadline {
-        let settings = controller.settings();
+    fn limit_of_reset(&self) -> Deadline {
+        let settings = self.controller.settings();
         let limits = settings.limits();
         // 0 allows no attempt after a loss, which a reset is not.
         let loss_ms = limits.ctrl_loss_tmo_ms.filter(|ms| *ms != 0);
@@ -148,7 +149,10 @@ impl<'a> Reconnect<'a> {
             .flatten()
             .min()
         {
-            Some(ms) => Deadline::after(Msecs::new(ms).max(settings.connect_timeout)),
+            Some(ms) => {
+                let left = Msecs::new(ms.saturating_sub(self.status.since_loss_ms()));
+                Deadline::after(left.max(settings.connect_timeout))
+            }
             None => Deadline::NEVER,
         }
     }
