@@ -111,7 +111,7 @@ use rrdma::{
 const ACCEPT_TIME: Msecs = Msecs::from_secs(15);
 
 /// Time that a host has to send a Connect command on a connection. Later, the connection ends if the host
-/// is refused another one: the host may have lost it unnoticed.
+/// has too many of these: the host may have lost it unnoticed.
 const CONNECT_TIME: Msecs = Msecs::from_secs(30);
 
 /// Requests whose host has not completed the exchange of messages. More are rejected.
@@ -216,14 +216,17 @@ impl Connections {
         incoming: Incoming<TargetQueue>,
     ) {
         let host = incoming.peer_address();
+        let load = self.load_of(host);
         let admitted = Permit::new(self).ok_or(CmStatus::NoResources);
-        let admitted = admitted.and_then(|permit| self.load_of(host).admit().map(|()| permit));
+        let admitted = admitted.and_then(|permit| load.admit().map(|()| permit));
         let permit = match admitted {
             Ok(permit) => permit,
             Err(reason) => {
                 // If the host is gone, nobody needs the reason.
                 let _ = incoming.reject(&reason.encode());
-                self.disconnect(|known| known.host.ip() == host.ip() && known.is_forgotten());
+                if load.has_too_many_without_controller() {
+                    self.disconnect(|known| known.host.ip() == host.ip() && known.is_forgotten());
+                }
                 return self.log(host, Refusal::Rejected(reason));
             }
         };

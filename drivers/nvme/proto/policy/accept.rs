@@ -48,6 +48,11 @@ pub struct HostLoad {
 }
 
 impl HostLoad {
+    /// Returns whether the host has as many connections without a controller as it may have.
+    pub fn has_too_many_without_controller(self) -> bool {
+        self.without_controller >= MAX_WITHOUT_CONTROLLER
+    }
+
     /// Decides whether the target considers one more request of the host.
     ///
     /// # Errors
@@ -55,7 +60,7 @@ impl HostLoad {
     /// The reason to reject it with.
     pub fn admit(self) -> Result<(), CmStatus> {
         let has_room = self.requests < MAX_REQUESTS_OF_HOST
-            && self.without_controller < MAX_WITHOUT_CONTROLLER
+            && !self.has_too_many_without_controller()
             && self.ending < MAX_ENDING_OF_HOST;
         match has_room {
             true => Ok(()),
