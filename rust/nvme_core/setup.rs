@@ -276,6 +276,8 @@ fn connect_io<T: Transport>(
         // frozen while the number changes.
         unsafe {
             bindings::nvme_start_freeze(ctrl);
+            // nvme-core may have quiesced the queues since the teardown.
+            bindings::nvme_unquiesce_io_queues(ctrl);
             if bindings::nvme_wait_freeze_timeout(ctrl) == 0 {
                 bindings::nvme_unfreeze(ctrl);
                 return Err(ENODEV.into());
@@ -364,6 +366,9 @@ pub(crate) fn teardown_io<T: Transport>(controller: &Controller<T>, tag_sets: Ta
             T::stop(&queue.data);
         }
         disconnect_all(controller.queues.iter().skip(1));
+        // nvme-core quiesces the queues while firmware is activated, and leaves them to a reset if that
+        // takes too long. Does nothing otherwise.
+        bindings::nvme_unquiesce_io_queues(ctrl);
         if tag_sets == TagSets::Own {
             bindings::nvme_remove_io_tag_set(ctrl);
             (*ctrl).tagset = core::ptr::null_mut();
