@@ -281,53 +281,62 @@ impl TestEnv<'_> {
     }
 }
 
-/// A message with a region that is registered with it. It goes to `home` when it completes.
-struct Registered {
+/// A message with a region that is registered with it.
+struct RegionMessage {
     message: Message,
     buffer: DmaBuffer,
     region: Region<Buffer>,
-    home: Arc<Home>,
+    completed: Arc<CompletedMessage>,
 }
 
-/// Where an operation goes when it completes.
+/// The message that has completed, until it is taken.
 #[pin_data]
-struct Home {
+struct CompletedMessage {
     #[pin]
-    completed: IrqLock<Option<Operation<Registered>>>,
+    operation: IrqLock<Option<Operation<RegionMessage>>>,
     #[pin]
     done: TimedCompletion,
 }
 
-impl Complete<CompletionSink> for Registered {
+impl Complete<CompletionSink> for RegionMessage {
     fn complete(
         operation: Operation<Self>,
         _queue: &QueuePair<CompletionSink>,
         _completion: &Completion<'_>,
     ) {
-        let home = operation.home.clone();
-        // The caller of `Home::take` has taken the one before.
-        let _none = home.completed.lock().replace(operation);
-        home.done.complete();
+        let completed = operation.completed.clone();
+        // The caller of `MessagePair::take` has taken the one before.
+        let _none = completed.operation.lock().replace(operation);
+        completed.done.complete();
     }
 }
 
-/// The owner of a [`Home`]. Must be dropped after the queue pair whose operations go there: an
-/// operation that nobody takes refers to its home, and so keeps both.
-struct HomeOwner(Arc<Home>);
+/// The owner of a [`CompletedMessage`]. An operation refers to where it completes, so it must be taken
+/// out to be freed.
+struct CompletedOwner(Arc<CompletedMessage>);
 
-impl Drop for HomeOwner {
+impl Drop for CompletedOwner {
     fn drop(&mut self) {
-        let untaken = self.0.completed.lock().take();
+        let untaken = self.0.operation.lock().take();
         drop(untaken);
     }
 }
 
-impl HomeOwner {
-    /// Waits for an operation, whose region must be valid or not.
-    fn take(&self, is_valid: bool) -> Result<Operation<Registered>, StepError> {
-        let is_done = self.0.done.wait_timeout(LIMIT);
-        expect_equal("completed", is_done, true)?;
-        let operation = self.0.completed.lock().take();
+/// Two connected queue pairs, and the messages that complete on the first.
+///
+/// The fields are dropped in this order: when the queue pairs are closed, the last message has completed.
+struct MessagePair {
+    end: ConnectedQp,
+    peer: ConnectedQp,
+    completed: CompletedOwner,
+}
+
+impl MessagePair {
+    /// Waits for a message, whose region must be valid or not.
+    fn take(&self, is_valid: bool) -> Result<Operation<RegionMessage>, StepError> {
+        let completed = &self.completed.0;
+        expect_equal("completed", completed.done.wait_timeout(LIMIT), true)?;
+        let operation = completed.operation.lock().take();
         let operation = operation.ok_or(EINVAL).step("completed")?;
         expect_equal("valid region", operation.region.peer_may_access(), is_valid)?;
         Ok(operation)
@@ -335,36 +344,41 @@ impl HomeOwner {
 }
 
 impl TestEnv<'_> {
-    fn home(&self) -> Result<HomeOwner, StepError> {
-        let init = pin_init!(Home {
-            completed <- new_irq_lock!(None, "unposted::Home"),
+    fn message_pair(&self) -> Result<MessagePair, StepError> {
+        let (end, peer) = self.connect()?;
+        let init = pin_init!(CompletedMessage {
+            operation <- new_irq_lock!(None, "unposted::CompletedMessage"),
             done <- TimedCompletion::new(),
         });
-        let home = Arc::pin_init(init, GFP_KERNEL).step("home")?;
-        Ok(HomeOwner(home))
+        let completed = Arc::pin_init(init, GFP_KERNEL).step("completed")?;
+        Ok(MessagePair {
+            end,
+            peer,
+            completed: CompletedOwner(completed),
+        })
     }
 
-    fn registered(&self, home: &HomeOwner) -> Result<Operation<Registered>, StepError> {
+    fn region_message(&self, pair: &MessagePair) -> Result<Operation<RegionMessage>, StepError> {
         let device = self.near.device();
         let mut region = Region::new(self.near.pd.clone(), 2).step("region")?;
         let data = Buffer::new(BYTES, GFP_KERNEL).step("data")?;
         region.dma_map(data, Direction::FromDevice).step("region")?;
         region.map_sg().step("region")?;
         let mut messages = Messages::with_capacity(device.clone(), 1, 1);
-        let registered = Registered {
+        let region_message = RegionMessage {
             message: messages.alloc().step("message")?,
             buffer: DmaBuffer::new(device.clone(), 1, Direction::ToDevice).step("buffer")?,
             region,
-            home: home.0.clone(),
+            completed: pair.completed.0.clone(),
         };
-        Operation::new(registered).step("operation")
+        Operation::new(region_message).step("operation")
     }
 
     /// The second of three operations is refused. Both others have a registration in their region:
     /// that of the first was posted, that of the third is undone, and can be posted later.
     fn prepared(&self) -> Result<(), StepError> {
-        let home = self.home()?;
-        let (end, peer) = self.connect()?;
+        let pair = self.message_pair()?;
+        let (end, peer) = (&pair.end, &pair.peer);
         let capacity = BatchCapacity {
             operations: 3,
             requests: 3,
@@ -373,19 +387,19 @@ impl TestEnv<'_> {
         let mut batch = Batch::new(capacity).step("batch")?;
         let queue = end.queue();
         batch
-            .push(queue, self.registered(&home)?, register_and_send)
+            .push(queue, self.region_message(&pair)?, register_and_send)
             .step("first")?;
         batch
-            .push(queue, self.registered(&home)?, |operation, chain| {
+            .push(queue, self.region_message(&pair)?, |operation, chain| {
                 chain.send((0..self.pieces).map(|_| operation.buffer.sge()))
             })
             .step("second")?;
         batch
-            .push(queue, self.registered(&home)?, register_and_send)
+            .push(queue, self.region_message(&pair)?, register_and_send)
             .step("third")?;
         expect_error("second of three", batch.post(queue), EINVAL)?;
         peer.done("message of the first")?;
-        drop(home.take(true)?);
+        drop(pair.take(true)?);
         let nothing = || StepError::new("taken back", fmt!("nothing"));
         drop(batch.take_back().ok_or_else(nothing)?);
         let third = batch.take_back().ok_or_else(nothing)?;
@@ -395,16 +409,16 @@ impl TestEnv<'_> {
         batch.push(queue, third, register_and_send).step("again")?;
         batch.post(queue).step("again")?;
         peer.done("message of the third")?;
-        drop(home.take(true)?);
+        drop(pair.take(true)?);
         Ok(())
     }
 
     /// A registration is not posted if there is no room for its message.
     fn prepared_without_room(&self) -> Result<(), StepError> {
-        let home = self.home()?;
-        let (end, peer) = self.connect()?;
+        let pair = self.message_pair()?;
+        let (end, peer) = (&pair.end, &pair.peer);
         peer.post_receive(Work::new(self.far.device(), BYTES, Direction::FromDevice)?)?;
-        let operation = self.registered(&home)?;
+        let operation = self.region_message(&pair)?;
         end.queue()
             .post_send(operation, |operation, chain| {
                 for _ in 0..MAX_REQUESTS {
@@ -419,13 +433,13 @@ impl TestEnv<'_> {
         for _ in 0..MAX_REQUESTS {
             peer.done("message")?;
         }
-        drop(home.take(false)?);
+        drop(pair.take(false)?);
         Ok(())
     }
 }
 
 fn register_and_send<'a>(
-    operation: &'a Registered,
+    operation: &'a RegionMessage,
     chain: &mut Chain<'a, '_, CompletionSink>,
 ) -> Result {
     chain.register_and_send(&operation.region, &operation.message)
