@@ -571,7 +571,8 @@ unsafe fn report_failures<E: QpContext>(first: *mut bindings::ib_send_wr, queue:
 impl<D: Listed + Send + 'static, E: QpContext> Drop for RdmaRw<D, E> {
     #[cold]
     fn drop(&mut self) {
-        // SAFETY: `self` is being dropped, so it is not used afterwards. Its field is not dropped.
+        // SAFETY: `drop` runs once, and nothing uses the object afterwards. The context is a
+        // `ManuallyDrop`.
         unsafe { self.end() };
     }
 }

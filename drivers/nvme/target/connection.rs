@@ -225,7 +225,7 @@ impl Connections {
                 // If the host is gone, nobody needs the reason.
                 let _ = incoming.reject(&reason.encode());
                 if load.has_too_many_without_controller() {
-                    self.disconnect(|known| known.host.ip() == host.ip() && known.is_forgotten());
+                    self.disconnect(|known| known.host.ip() == host.ip() && known.is_overdue());
                 }
                 return self.log(host, Refusal::Rejected(reason));
             }
@@ -522,7 +522,7 @@ impl Connection {
     }
 
     /// Returns whether the time for a Connect command is over, and none has succeeded. May sleep.
-    fn is_forgotten(&self) -> bool {
+    fn is_overdue(&self) -> bool {
         let is_late = match &*self.state.lock() {
             State::Connected(queue) => queue.connect_by.left() == Msecs::new(0),
             _ => false,

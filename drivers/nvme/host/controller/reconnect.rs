@@ -137,24 +137,13 @@ impl<'a> Reconnect<'a> {
         Self::resume(controller, first, reconnected)
     }
 
-    /// Returns when the first attempt of a reset must end, because I/O is held meanwhile: at the first
-    /// limit, but not before the time-out of a connect.
+    /// Returns when the first attempt of a reset must end.
     fn limit_of_reset(&self) -> Deadline {
         let settings = self.controller.settings();
+        let timeout = settings.connect_timeout.get();
         let limits = settings.limits();
-        // 0 allows no attempt after a loss, which a reset is not.
-        let loss_ms = limits.ctrl_loss_tmo_ms.filter(|ms| *ms != 0);
-        match [limits.fast_io_fail_tmo_ms, loss_ms]
-            .into_iter()
-            .flatten()
-            .min()
-        {
-            Some(ms) => {
-                let left = Msecs::new(ms.saturating_sub(self.status.since_loss_ms()));
-                Deadline::after(left.max(settings.connect_timeout))
-            }
-            None => Deadline::NEVER,
-        }
+        let within = limits.reset_within_ms(self.status.since_loss_ms(), timeout);
+        within.map_or(Deadline::NEVER, |ms| Deadline::after(Msecs::new(ms)))
     }
 
     /// Sends held I/O on the new connection, or fails it.

@@ -119,7 +119,7 @@ pub(super) fn scan(
     awaited: ChangedNamespaces<'_>,
 ) -> Result<ScanResult, CtrlError> {
     let next = Cell::new(Deadline::after(PROGRESS));
-    let tell_progress = || {
+    let each_second = || {
         if next.get().left() == Msecs::new(0) {
             next.set(Deadline::after(PROGRESS));
             controller.tell_progress();
@@ -127,7 +127,7 @@ pub(super) fn scan(
         }
     };
     let namespaces = &controller.namespaces;
-    let scan = namespace::scan(namespaces, admin, context, awaited, &tell_progress)?;
+    let scan = namespace::scan(namespaces, admin, context, awaited, &each_second)?;
     controller.status.update(|status| {
         let warn = |message: fmt::Arguments<'_>| controller.warn(message);
         scan.rejections.log_new(&status.rejections, warn);

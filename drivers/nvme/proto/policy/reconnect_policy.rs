@@ -99,6 +99,22 @@ impl FlapHistory {
 }
 
 impl ReconnectLimits {
+    /// Returns how long the first attempt of a reset may take in milliseconds, because I/O is held
+    /// meanwhile; `None` for any time. It ends at the first limit, but not before the time-out of a
+    /// connect.
+    pub fn reset_within_ms(&self, since_reset_ms: u32, connect_timeout_ms: u32) -> Option<u32> {
+        // 0 allows no attempt after a loss, which a reset is not.
+        let loss_ms = self.ctrl_loss_tmo_ms.filter(|ms| *ms != 0);
+        let first_ms = match (self.fast_io_fail_tmo_ms, loss_ms) {
+            (Some(fast_ms), Some(loss_ms)) => fast_ms.min(loss_ms),
+            (fast_ms, loss_ms) => fast_ms.or(loss_ms)?,
+        };
+        Some(
+            first_ms
+                .saturating_sub(since_reset_ms)
+                .max(connect_timeout_ms),
+        )
+    }
     /// Returns whether I/O is held at this time after a loss.
     pub fn hold_io(&self, since_loss_ms: u32) -> bool {
         self.fast_io_fail_tmo_ms

@@ -17,6 +17,28 @@ fn at(since_loss_ms: u32, since_attempt_ms: u32) -> PauseState {
 }
 
 #[test]
+fn a_reset_ends_at_the_first_limit() {
+    let within = |fast_io_fail_tmo_ms, ctrl_loss_tmo_ms, since_reset_ms| {
+        let limits = ReconnectLimits {
+            ctrl_loss_tmo_ms,
+            fast_io_fail_tmo_ms,
+            ..LIMITS
+        };
+        limits.reset_within_ms(since_reset_ms, 1000)
+    };
+    assert_eq!(within(Some(5000), Some(60_000), 0), Some(5000));
+    assert_eq!(within(Some(60_000), Some(5000), 100), Some(4900));
+    assert_eq!(within(None, Some(5000), 0), Some(5000));
+    assert_eq!(within(None, None, 0), None);
+    // Not before the time-out of a connect.
+    assert_eq!(within(Some(0), Some(60_000), 0), Some(1000));
+    assert_eq!(within(Some(5000), None, u32::MAX), Some(1000));
+    // No attempt after a loss.
+    assert_eq!(within(None, Some(0), 0), None);
+    assert_eq!(within(Some(5000), Some(0), 0), Some(5000));
+}
+
+#[test]
 fn a_pause_ends_with_an_attempt() {
     let wait = |ms, attempt_ms| ReconnectAction::Wait { ms, attempt_ms };
     assert_eq!(LIMITS.action(4, at(100, 0)), wait(1000, 1000));
