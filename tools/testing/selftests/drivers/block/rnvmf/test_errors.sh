@@ -72,12 +72,12 @@ no_answer() {
 	began=$(now)
 	expect 5 rnvmf connect -a "$NOBODY4" -n "$NQN" --timeout 2
 	took=$(($(now) - began))
-	within "an attempt with a time-out of 2 s took" 2000 $took $((2000 + 2000 * SLOWDOWN))
+	within "an attempt with a time-out of 2 s took" 2000 $took $((2000 + 7000 * SLOWDOWN))
 	began=$(now)
 	expect 5 rnvmf connect -a "$NOBODY4" -n "$NQN"
 	has "$ERRORS" 'timed out after 10 s: '
 	took=$(($(now) - began))
-	within "an attempt with the default time-out took" 10000 $took $((10000 + 2000 * SLOWDOWN))
+	within "an attempt with the default time-out took" 10000 $took $((10000 + 7000 * SLOWDOWN))
 	nothing_left
 }
 

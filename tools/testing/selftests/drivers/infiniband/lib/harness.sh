@@ -217,11 +217,26 @@ failed_at() {
 	note "failed with status $1: ${BASH_SOURCE[1]##*/}:$2: $3"
 }
 
+# Print the user-space processes with their kernel stacks: the test may have waited for one of them.
+note_processes() {
+	local process command stack
+	for process in /proc/[0-9]*; do
+		command=$(tr '\0' ' ' <"$process/cmdline")
+		[ -n "$command" ] || continue
+		stack=$(sed 's/.* //; s/+.*//' "$process/stack" | head -4 | paste -sd ' ')
+		note "process ${process#/proc/}: ${command:0:50}: ${stack:-running}"
+	done
+} 2>/dev/null
+
 end_test() {
 	local status=$?
 	trap '' TERM INT
 	trap - EXIT ERR
 	set +e
+	case $status in
+	0 | "$KSFT_SKIP") ;;
+	*) note_processes ;;
+	esac
 	undo || spoiled
 	after_test || spoiled
 	exit "$status"
