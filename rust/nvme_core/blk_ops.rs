@@ -8,7 +8,11 @@ use crate::{
     bindings,
     controller::Controller,
     hw_queue::HwQueue,
-    request::Request,
+    request::{
+        Refusal,
+        Refused,
+        Request, //
+    },
     transport::Transport, //
 };
 use core::{
@@ -96,8 +100,27 @@ impl<T: Transport> BlkOps<T> {
 
         match T::queue_rq(&queue.data, request, last, &guard) {
             Ok(()) => bindings::nvme_core_const_STS_OK,
-            Err(refused) => refused.give_back(rq),
+            Err(refused) => Self::give_back(queue, refused, rq),
         }
+    }
+
+    /// Gives a refused request back to blk-mq; returns the result of `queue_rq`.
+    ///
+    /// nvme-core makes a controller live after a firmware activation without a set-up. If a
+    /// connection was lost meanwhile, the first request starts error recovery.
+    ///
+    #[cold]
+    fn give_back(
+        queue: &HwQueue<T>,
+        refused: Refused,
+        rq: *mut bindings::request,
+    ) -> bindings::blk_status_t {
+        if refused.refusal() == Refusal::NoPath {
+            // SAFETY: The queue is part of a controller of this transport.
+            let controller = unsafe { Controller::<T>::from_raw(queue.ctrl.as_ptr()) };
+            controller.weak.recover_if_lost();
+        }
+        refused.give_back(rq)
     }
 
     /// Starts a request: the part of `queue_rq` that all transports have. The common case calls no
@@ -196,6 +219,7 @@ impl<T: Transport> BlkOps<T> {
                 .report_error(format_args!("command on queue {} timed out", queue.qid));
             return bindings::blk_eh_timer_return_BLK_EH_RESET_TIMER;
         }
+        controller.weak.note_loss();
         queue.disconnect();
         // SAFETY: By the safety requirements of this function, `rq` is valid.
         match unsafe { bindings::is_in_flight(rq) } {

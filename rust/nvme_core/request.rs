@@ -249,6 +249,11 @@ pub struct Refused {
 }
 
 impl Refused {
+    /// Returns the reason.
+    pub(crate) fn refusal(&self) -> Refusal {
+        self.refusal
+    }
+
     /// Gives the request back to the caller of `queue_rq`, which passed `raw`. The transport may
     /// return another request, which it had kept for a batch.
     pub(crate) fn give_back(self, raw: *mut bindings::request) -> bindings::blk_status_t {

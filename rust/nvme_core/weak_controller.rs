@@ -131,6 +131,13 @@ impl WeakController {
         }
     }
 
+    /// Notes that the caller ends a connection while the controller is not live. Any context.
+    pub(crate) fn note_loss(&self) {
+        if let Some(target) = &mut *self.target.lock() {
+            target.lost = true;
+        }
+    }
+
     /// Returns whether a connection was lost since [`forget_losses`](Self::forget_losses). Any
     /// context.
     pub(crate) fn is_lost(&self) -> bool {
@@ -151,7 +158,9 @@ impl WeakController {
     /// context.
     pub(crate) fn recover_if_lost(&self) {
         if let Some(target) = self.target.lock().as_ref().filter(|target| target.lost) {
-            target.recover(format_args!("a connection was lost during the set-up"));
+            target.recover(format_args!(
+                "a connection was lost before the controller was live"
+            ));
         }
     }
 

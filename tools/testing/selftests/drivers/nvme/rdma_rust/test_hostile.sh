@@ -154,6 +154,18 @@ invalidates_another_key() {
 	leave
 }
 
+# The connection ends while nvme-core waits for the end of a firmware activation. nvme-core then makes
+# the controller live without a connect.
+lost_while_firmware_is_activated() {
+	EVENTS=1 FIRST=1 hostile event activate
+	connect "$TARGET4"
+	driver_is_c || wait_until "$SOON" has_lost || fail "no error recovery: $(kernel_log | tail -3)"
+	comes_back
+	wait_until "$SOON" has_disk "$CTRL" 1 || fail "$CTRL has no namespace 1"
+	compare 65536
+	leave
+}
+
 failed_connects() {
 	! driver_is_c || COMMAND_SECONDS=$((180 * SLOWDOWN))
 	refused 'rejected' request reject 6 4
@@ -174,4 +186,5 @@ main setup \
 	answers_twice \
 	foreign_invalidations \
 	invalidates_another_key \
+	lost_while_firmware_is_activated \
 	failed_connects

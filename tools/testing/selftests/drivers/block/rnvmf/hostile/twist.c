@@ -205,6 +205,15 @@ static void twist_outlive(struct queue *queue, struct reply *reply)
 	}
 }
 
+/* Reports the start of a firmware activation, with two replies to one request. */
+static void twist_activate(struct queue *queue, struct reply *reply)
+{
+	/* Notice: Firmware Activation Starting, log page 3. */
+	reply->result = 0x00030102;
+	reply->silent = false;
+	reply->copies = 2;
+}
+
 static const struct twist twists[] = {
 	{ "silent", twist_silent }, { "hang-up", twist_hang_up }, { "status", twist_status },
 	{ "result", twist_result }, { "poke", twist_poke }, { "fill", twist_fill },
@@ -214,7 +223,7 @@ static const struct twist twists[] = {
 	{ "drift", twist_drift }, { "short", twist_short }, { "steal", twist_steal },
 	{ "deaf", twist_deaf }, { "stale", twist_stale }, { "keep-late", twist_keep_late },
 	{ "head", twist_head }, { "outlive", twist_outlive },
-	{ "part", twist_part },
+	{ "part", twist_part }, { "activate", twist_activate },
 };
 const struct twist *find_twist(const char *name)
 {
