@@ -9,6 +9,7 @@ use core::ptr::NonNull;
 use kernel::{
     alloc::{AllocError, Flags},
     prelude::*,
+    sync::atomic::{ordering, Atomic},
     workqueue::{Queue, RawWorkItem},
 };
 
@@ -107,6 +108,36 @@ impl OwnedQueue {
         self.queue().try_spawn(flags, func)
     }
 
+    /// Calls `act` for each item, on the calling thread and in up to `workers` work items, in no
+    /// order. Returns when all calls have returned, and destroys the queue. Without memory for work
+    /// items, the thread makes all calls. Sleeps.
+    ///
+    /// `act` must not wait for a call with another item.
+    pub fn for_each<T, F>(self, workers: u32, items: &[T], act: F)
+    where
+        T: Sync,
+        F: Fn(&T) + Sync,
+    {
+        let job = Job {
+            items,
+            next: Atomic::new(0),
+            act,
+        };
+        for _ in 0..workers {
+            let work = JobRef::new(&job);
+            // SAFETY: `job` is valid until the queue is destroyed below, which waits for the work
+            // item. Nothing between ends this function early.
+            if self
+                .try_spawn(GFP_KERNEL, move || unsafe { work.run() })
+                .is_err()
+            {
+                break;
+            }
+        }
+        job.run();
+        drop(self);
+    }
+
     /// Waits for all work that is queued now. Sleeps. Must not be called by work of this queue. C:
     /// `flush_workqueue()`.
     #[inline]
@@ -123,4 +154,63 @@ impl Drop for OwnedQueue {
         // work.
         unsafe { bindings::destroy_workqueue(self.ptr.as_ptr()) };
     }
+}
+
+/// Calls that several threads share.
+struct Job<'a, T, F> {
+    items: &'a [T],
+    /// Index of the next item.
+    next: Atomic<usize>,
+    act: F,
+}
+
+impl<T, F: Fn(&T)> Job<'_, T, F> {
+    /// Makes calls until each item has had its call, or another thread has begun it.
+    fn run(&self) {
+        while let Some(item) = self.items.get(self.next.fetch_add(1, ordering::Relaxed)) {
+            (self.act)(item);
+        }
+    }
+}
+
+/// A reference to a [`Job`] without its lifetime and types.
+///
+/// # Invariants
+///
+/// `run` may be called with `job` while the job is valid.
+struct JobRef {
+    job: NonNull<c_void>,
+    run: unsafe fn(NonNull<c_void>),
+}
+
+// SAFETY: Threads may share a job for which `new()` was called: its items and its function are
+// `Sync`.
+unsafe impl Send for JobRef {}
+
+impl JobRef {
+    fn new<T: Sync, F: Fn(&T) + Sync>(job: &Job<'_, T, F>) -> Self {
+        // INVARIANT: The function has the types of the job.
+        Self {
+            job: NonNull::from(job).cast(),
+            run: run_job::<T, F>,
+        }
+    }
+
+    /// Makes the calls of the job that are left.
+    ///
+    /// # Safety
+    ///
+    /// The job is valid.
+    unsafe fn run(self) {
+        // SAFETY: By the type invariants and the safety requirements of this function.
+        unsafe { (self.run)(self.job) };
+    }
+}
+
+/// # Safety
+///
+/// `job` points to a valid `Job<T, F>`.
+unsafe fn run_job<T, F: Fn(&T)>(job: NonNull<c_void>) {
+    // SAFETY: By the safety requirements of this function.
+    unsafe { job.cast::<Job<'_, T, F>>().as_ref() }.run();
 }

@@ -48,6 +48,7 @@ use nvme_proto::{
             NotInserted,
             NsEntry,
             NsTable,
+            PendingError,
             ScanSeq,
             Storage, //
         },
@@ -89,8 +90,8 @@ pub(crate) enum NsChange<'a> {
 }
 
 /// Observes changes of the disks.
-pub(crate) trait NsObserver {
-    /// Called for each change. May sleep, but must not wait for I/O if the set is locked.
+pub(crate) trait NsObserver: Sync {
+    /// Called for each change, by several threads. May sleep, but must not wait for I/O if the set is locked.
     fn notify(&self, change: NsChange<'_>);
 }
 
@@ -208,7 +209,7 @@ impl Storage<Namespace> for KVec<Namespace> {
     }
 }
 
-/// The disks by NSID, and the one being created.
+/// The disks by NSID, and those being created.
 type DiskTable = NsTable<KVec<Namespace>, PendingDisk>;
 
 /// The disks of a controller. They outlive a lost connection.
@@ -292,13 +293,18 @@ impl NamespaceSet {
         });
     }
 
-    /// Records that a disk is being created by the scan `seq`, until the guard is dropped. Sleeps,
-    /// but not for I/O.
+    /// Records that a disk is being created by the scan `seq`, until the guard is dropped. Returns
+    /// `None` if the namespace has a disk, or the controller has as many disks as it may. Sleeps, but
+    /// not for I/O.
+    ///
+    /// # Errors
+    ///
+    /// [`ScanError::Superseded`]; out of memory; `EBUSY` if too many disks are being created.
     pub(super) fn begin_pending(
         &self,
         seq: ScanSeq,
         attributes: NsAttributes<'_>,
-    ) -> Result<PendingGuard<'_>, ScanError> {
+    ) -> Result<Option<PendingGuard<'_>>, ScanError> {
         let state = DiskState::new(attributes.limits.protection);
         let state = Arc::new(state, GFP_KERNEL).map_err(|_| disk_error(ENOMEM))?;
         let pending = PendingDisk {
@@ -306,8 +312,23 @@ impl NamespaceSet {
             limits: *attributes.limits,
             state: state.clone(),
         };
-        self.with(|table| table.begin_pending(seq, pending))?;
-        Ok(PendingGuard { set: self, state })
+        let begun = self.with(|table| {
+            // The disks may belong to namespaces beyond the first `MAX_NAMESPACES` of the scan.
+            match table.count() < MAX_NAMESPACES {
+                true => table.begin_pending(seq, pending),
+                false => Err(PendingError::Exists),
+            }
+        });
+        match begun {
+            Ok(()) => Ok(Some(PendingGuard {
+                set: self,
+                nsid: attributes.wwid.nsid,
+                state,
+            })),
+            Err(PendingError::Exists) => Ok(None),
+            Err(PendingError::Superseded) => Err(ScanError::Superseded),
+            Err(PendingError::Busy) => Err(disk_error(EBUSY).into()),
+        }
     }
 
     /// Adds a disk. Sleeps, for I/O too, because on an error the disk is removed.
@@ -412,12 +433,13 @@ impl NamespaceSet {
 /// A disk is being created until this guard is dropped.
 pub(super) struct PendingGuard<'a> {
     set: &'a NamespaceSet,
+    nsid: u32,
     /// Shared with the disk.
     pub(super) state: Arc<DiskState>,
 }
 
 impl Drop for PendingGuard<'_> {
     fn drop(&mut self) {
-        self.set.with(|table| table.end_pending());
+        self.set.with(|table| table.end_pending(self.nsid));
     }
 }

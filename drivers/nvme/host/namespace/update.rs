@@ -18,8 +18,7 @@ use super::{
         NamespaceSet,
         NsChange,
         NsObserver,
-        PendingGuard,
-        MAX_NAMESPACES, //
+        PendingGuard, //
     },
 };
 use crate::disk::{
@@ -28,7 +27,9 @@ use crate::disk::{
     Io,
     NsDisk, //
 };
+use core::mem::replace;
 use kernel::{
+    new_mutex,
     prelude::*,
     str::CString,
     sync::{
@@ -41,7 +42,10 @@ use kernel::{
 };
 use nvme_proto::policy::{
     limits::block::BlockLimits,
-    ns_table::NsEntry,
+    ns_table::{
+        NsEntry,
+        MAX_PENDING, //
+    },
     revalidate::{
         self,
         Revalidation, //
@@ -54,14 +58,22 @@ use rrdma::{
         Limits, //
     },
     sync::{
+        OwnedQueue,
         RelaxedBool,
-        TimedCompletion, //
+        TimedCompletion,
+        WorkKind, //
     },
     sysfs,
 };
 
 /// Alignment mask for the memory of a request: 4 bytes.
 const DMA_ALIGNMENT: u32 = 3;
+
+/// Number of missing disks from which several are created at the same time.
+const MANY: u64 = 16;
+
+/// Work items that create disks, besides the thread that updates them.
+const MAKERS: u32 = MAX_PENDING as u32 - 1;
 
 /// Updates the disks of a controller to the result of a scan. The result may come from an earlier
 /// connection: a later scan then corrects it.
@@ -75,7 +87,7 @@ pub(crate) struct DiskUpdate<'a> {
     /// Stays loaded while a new disk is open.
     pub(crate) module: &'static ThisModule,
     /// Runs a partition scan in a work item.
-    pub(crate) spawn: &'a dyn Fn(PartitionScan) -> Result,
+    pub(crate) spawn: &'a (dyn Fn(PartitionScan) -> Result + Sync),
     /// Completed when a partition scan ends.
     pub(crate) wake: &'a Arc<TimedCompletion>,
 }
@@ -93,7 +105,7 @@ impl DiskUpdate<'_> {
         self.set.remove_gone(self.observer);
         let resized = self.for_each(Self::update_capacity);
         let changed = self.for_each(Self::update_limits);
-        let made = self.for_each(Self::make_disk);
+        let made = self.make_disks();
         let scanned = self.for_each(Self::scan_partitions);
         // The last step knows best whether a later scan was applied, so its error comes first.
         scanned.and(made).and(changed).and(resized).and(gone)
@@ -108,10 +120,9 @@ impl DiskUpdate<'_> {
     ) -> Result<(), ScanError> {
         let mut result = Ok(());
         for scanned in &self.found.usable {
-            match step(self, scanned) {
-                Ok(()) => {}
-                Err(error @ ScanError::Failed(_)) => result = result.and(Err(error)),
-                Err(end) => return Err(end),
+            result = merge(result, step(self, scanned));
+            if matches!(result, Err(ScanError::Superseded | ScanError::Gone)) {
+                break;
             }
         }
         result
@@ -196,27 +207,43 @@ impl DiskUpdate<'_> {
         }
     }
 
+    /// Creates the disks that are missing, several at the same time if there are many.
+    fn make_disks(&self) -> Result<(), ScanError> {
+        let missing = self.found.usable.len() as u64;
+        let missing = missing.saturating_sub(self.set.count().into());
+        let makers = match missing {
+            0..MANY => None,
+            _ => OwnedQueue::new(c"rnvmf-add", WorkKind::MemReclaim, 0).ok(),
+        };
+        let Some(makers) = makers else {
+            return self.for_each(Self::make_disk);
+        };
+        pin_init::stack_pin_init!(let result = new_mutex!(Ok(()), "rnvmf::DiskUpdate::make_disks"));
+        makers.for_each(MAKERS, &self.found.usable, |scanned| {
+            // After a later scan was applied, or the end of the connection, each fails at once.
+            let made = self.make_disk(scanned);
+            let mut result = result.lock();
+            *result = merge(replace(&mut *result, Ok(())), made);
+        });
+        let mut result = result.lock();
+        replace(&mut *result, Ok(()))
+    }
+
     /// Creates the disk of a namespace that has none.
     fn make_disk(&self, scanned: &ScannedNs) -> Result<(), ScanError> {
-        let nsid = scanned.wwid.nsid;
         // There may be many disks to create, and removal of the controller waits for this work.
         if !self.controller.is_connected() {
             return Err(ScanError::Gone);
         }
-        // The disks may belong to namespaces beyond the first `MAX_NAMESPACES` of the scan.
-        let is_full = |disks: usize| disks >= MAX_NAMESPACES;
-        if self
-            .set
-            .with(|table| table.contains(nsid) || is_full(table.disks().len()))
-        {
-            return Ok(());
-        }
-        // Fails if another subsystem took the identifiers after the scan. The next scan rejects the
-        // namespace.
-        let ids = self.set.ids().reserve(&scanned.wwid).map_err(disk_error)?;
         let pending = self
             .set
             .begin_pending(self.found.seq, scanned.attributes())?;
+        let Some(pending) = pending else {
+            return Ok(());
+        };
+        // Fails if another subsystem took the identifiers after the scan. The next scan rejects the
+        // namespace.
+        let ids = self.set.ids().reserve(&scanned.wwid).map_err(disk_error)?;
         let made = self.new_disk(scanned, &pending).and_then(|disk| {
             Ok(Namespace {
                 limits: scanned.limits,
@@ -289,5 +316,15 @@ impl DiskUpdate<'_> {
             rotational: limits.rotational,
             ..Limits::default()
         })
+    }
+}
+
+/// Returns the result of two steps: of failures the first, but the end of the update before any.
+fn merge(before: Result<(), ScanError>, now: Result<(), ScanError>) -> Result<(), ScanError> {
+    match (before, now) {
+        (Err(ScanError::Failed(_)), Err(end @ (ScanError::Superseded | ScanError::Gone))) => {
+            Err(end)
+        }
+        (before, now) => before.and(now),
     }
 }

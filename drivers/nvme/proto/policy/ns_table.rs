@@ -4,7 +4,7 @@
 //!
 //! A scan that began later has newer results, so a scan is applied only if no later one was.
 //! [`ScanSeq`] numbers them. While a disk is being added, its I/O may already reach the target. The
-//! table has a pending entry for such a disk, and scans apply to that, too.
+//! table has a pending entry for each such disk, and scans apply to those, too.
 
 use core::ops::DerefMut;
 
@@ -60,6 +60,9 @@ pub trait Storage<T> {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct ScanSeq(u64);
 
+/// Most disks that are being added at the same time.
+pub const MAX_PENDING: usize = 8;
+
 /// A later scan was applied already.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Superseded;
@@ -102,11 +105,28 @@ pub struct MarkedGone {
     pub stage: DiskStage,
 }
 
-/// Disks of a controller in the order of NSIDs, and the one that is being added.
+/// Why no pending entry was added.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PendingError {
+    /// A later scan was applied.
+    Superseded,
+    /// The namespace has a disk, or one is being added.
+    Exists,
+    /// [`MAX_PENDING`] disks are being added.
+    Busy,
+}
+
+impl From<Superseded> for PendingError {
+    fn from(_: Superseded) -> Self {
+        Self::Superseded
+    }
+}
+
+/// Disks of a controller in the order of NSIDs, and those that are being added.
 #[derive(Debug)]
 pub struct NsTable<S, P> {
     disks: S,
-    pending: Option<P>,
+    pending: [Option<P>; MAX_PENDING],
     /// Last scan that began.
     begun: ScanSeq,
     /// Last scan that was applied.
@@ -118,7 +138,7 @@ impl<D: NsEntry + 'static, S: Storage<D> + DerefMut<Target = [D]>, P: NsEntry> N
     pub const fn new(storage: S) -> Self {
         Self {
             disks: storage,
-            pending: None,
+            pending: [const { None }; MAX_PENDING],
             begun: ScanSeq(0),
             applied: ScanSeq(0),
         }
@@ -144,10 +164,19 @@ impl<D: NsEntry + 'static, S: Storage<D> + DerefMut<Target = [D]>, P: NsEntry> N
         self.disks.iter_mut().find(|disk| disk.nsid() == nsid)
     }
 
-    /// Iterates over the NSIDs of all disks, and of the pending one.
+    /// Iterates over the NSIDs of all disks, and of the pending ones.
     fn nsids(&self) -> impl Iterator<Item = u32> + '_ {
         let made = self.disks().iter().map(NsEntry::nsid);
-        Iterator::chain(made, self.pending.iter().map(NsEntry::nsid))
+        Iterator::chain(made, self.pending().map(NsEntry::nsid))
+    }
+
+    fn pending(&self) -> impl Iterator<Item = &P> + '_ {
+        self.pending.iter().flatten()
+    }
+
+    /// Returns the number of disks, with those that are being added.
+    pub fn count(&self) -> usize {
+        self.nsids().count()
     }
 
     /// Returns whether a namespace has a disk, or one is being added.
@@ -158,7 +187,7 @@ impl<D: NsEntry + 'static, S: Storage<D> + DerefMut<Target = [D]>, P: NsEntry> N
     /// Returns whether a namespace has a disk that is not gone, or one is being added.
     pub fn is_usable(&self, nsid: u32) -> bool {
         let mut made = self.disks().iter();
-        let mut pending = self.pending.iter();
+        let mut pending = self.pending();
         made.any(|disk| disk.nsid() == nsid && !disk.is_gone())
             || pending.any(|pending| pending.nsid() == nsid && !pending.is_gone())
     }
@@ -204,7 +233,7 @@ impl<D: NsEntry + 'static, S: Storage<D> + DerefMut<Target = [D]>, P: NsEntry> N
     ) -> Result<Option<&'s V::Error>, Superseded> {
         self.apply(seq)?;
         let mut failure = None;
-        if let Some(pending) = &mut self.pending {
+        for pending in self.pending.iter_mut().flatten() {
             let said = mark(pending, DiskStage::Pending, scan, &mut marked);
             failure = failure.or(said);
         }
@@ -228,16 +257,25 @@ impl<D: NsEntry + 'static, S: Storage<D> + DerefMut<Target = [D]>, P: NsEntry> N
     ///
     /// # Errors
     ///
-    /// As [`apply`](Self::apply).
-    pub fn begin_pending(&mut self, seq: ScanSeq, pending: P) -> Result<(), Superseded> {
+    /// [`PendingError`].
+    pub fn begin_pending(&mut self, seq: ScanSeq, pending: P) -> Result<(), PendingError> {
         self.apply(seq)?;
-        self.pending = Some(pending);
+        if self.contains(pending.nsid()) {
+            return Err(PendingError::Exists);
+        }
+        let mut places = self.pending.iter_mut();
+        let place = places.find(|place| place.is_none());
+        *place.ok_or(PendingError::Busy)? = Some(pending);
         Ok(())
     }
 
-    /// Removes the pending entry.
-    pub fn end_pending(&mut self) {
-        self.pending = None;
+    /// Removes the pending entry of a namespace.
+    pub fn end_pending(&mut self, nsid: u32) {
+        for place in &mut self.pending {
+            if place.as_ref().is_some_and(|pending| pending.nsid() == nsid) {
+                *place = None;
+            }
+        }
     }
 
     /// Inserts a disk in the order of NSIDs.

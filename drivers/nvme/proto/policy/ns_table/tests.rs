@@ -175,9 +175,47 @@ fn pending_disk_counts_as_a_disk() {
     assert!(table.get(4).is_none());
     let after = [0, 2, 4, 6].map(|nsid| table.next_after(nsid));
     assert_eq!(after, [Some(2), Some(4), Some(6), None]);
-    table.end_pending();
+    table.end_pending(4);
     assert!(!table.contains(4));
     assert_eq!(table.next_after(2), Some(6));
+}
+
+#[test]
+fn disks_are_added_at_the_same_time() {
+    let mut table = table(&[1]);
+    let seq = table.begin_scan();
+    let most = u8::try_from(MAX_PENDING).unwrap();
+    for nsid in 2..2 + most {
+        table.begin_pending(seq, disk(nsid.into(), nsid)).unwrap();
+    }
+    assert_eq!(table.count(), 1 + MAX_PENDING);
+    assert_eq!(
+        table.begin_pending(seq, disk(99, 99)),
+        Err(PendingError::Busy)
+    );
+    table.end_pending(3);
+    assert!(!table.contains(3) && table.contains(2) && table.contains(4));
+    assert_eq!(
+        table.begin_pending(seq, disk(1, 1)),
+        Err(PendingError::Exists)
+    );
+    assert_eq!(
+        table.begin_pending(seq, disk(2, 9)),
+        Err(PendingError::Exists)
+    );
+    table.begin_pending(seq, disk(99, 99)).unwrap();
+    // A scan without the namespaces applies to each.
+    let gone: Vec<_> = mark(&mut table, &scan(&[1, 2]))
+        .0
+        .iter()
+        .map(|one| one.0)
+        .collect();
+    assert_eq!(
+        gone,
+        [99].into_iter()
+            .chain(4..2 + u32::from(most))
+            .collect::<Vec<_>>()
+    );
 }
 
 #[test]
@@ -191,7 +229,8 @@ fn later_scan_supersedes() {
     let nothing = scan(&[]);
     let result = table.mark_gone(first, &nothing, |_| marked += 1);
     assert_eq!((result, marked), (Err(Superseded), 0));
-    assert_eq!(table.begin_pending(first, disk(2, 2)), Err(Superseded));
+    let late = table.begin_pending(first, disk(2, 2));
+    assert_eq!(late, Err(PendingError::Superseded));
     assert!(table.is_usable(1) && !table.contains(2));
     // A scan that only began does not supersede another.
     let _ = table.begin_scan();
