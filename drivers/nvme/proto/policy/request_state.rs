@@ -106,22 +106,37 @@ pub enum ProtocolError {
 }
 
 impl RequestState {
+    /// Returns the state after the send completed, in the common case: before the response arrived.
+    /// `None` in all other cases, which [`after`](Self::after) handles.
+    #[inline(always)]
+    #[must_use]
+    pub const fn sent_first(self) -> Option<Self> {
+        match self {
+            Self::Posted => Some(Self::Sent),
+            Self::PostedRegion => Some(Self::SentRegion),
+            _ => None,
+        }
+    }
+
+    /// Returns the state after a response that completes the request. This is the common case: the
+    /// send has completed, and the target invalidated the key. `None` in all other cases, which
+    /// [`after`](Self::after) handles.
+    #[inline(always)]
+    #[must_use]
+    pub const fn completed_by(self, invalidation: RemoteInvalidation) -> Option<Self> {
+        match (self, invalidation) {
+            (Self::Sent, RemoteInvalidation::None) => Some(Self::Idle),
+            (Self::SentRegion, RemoteInvalidation::Own) => Some(Self::Idle),
+            _ => None,
+        }
+    }
+
     /// Returns the state after `event`, and what to do.
     // Inlined: callers pass a constant event, which leaves a few instructions.
     #[inline(always)]
     #[must_use]
     pub const fn after(self, event: RequestEvent) -> (Self, RequestAction) {
         match (self, event) {
-            // The common case: the send completes first, and the target invalidates the key. The
-            // functions of the other cases are cold, so the compiler tests these first.
-            (Self::Posted, RequestEvent::SendDone) => (Self::Sent, RequestAction::Wait),
-            (Self::PostedRegion, RequestEvent::SendDone) => (Self::SentRegion, RequestAction::Wait),
-            (Self::Sent, RequestEvent::Response(RemoteInvalidation::None)) => {
-                (Self::Idle, RequestAction::Complete)
-            }
-            (Self::SentRegion, RequestEvent::Response(RemoteInvalidation::Own)) => {
-                (Self::Idle, RequestAction::Complete)
-            }
             (_, RequestEvent::Drained) => self.drained(),
             (_, RequestEvent::Post { region }) => self.post(region),
             // A broken request stays broken until the drain.
@@ -150,9 +165,11 @@ impl RequestState {
         }
     }
 
-    /// `after` handles this event in `Posted` and `PostedRegion`.
-    #[cold]
+    #[inline]
     const fn send_done(self) -> (Self, RequestAction) {
+        if let Some(sent) = self.sent_first() {
+            return (sent, RequestAction::Wait);
+        }
         match self {
             Self::Answered => (Self::Idle, RequestAction::Complete),
             Self::AnsweredRegion => (Self::Invalidating, RequestAction::PostLocalInvalidate),
@@ -162,6 +179,9 @@ impl RequestState {
 
     #[inline]
     const fn response(self, invalidation: RemoteInvalidation) -> (Self, RequestAction) {
+        if let Some(idle) = self.completed_by(invalidation) {
+            return (idle, RequestAction::Complete);
+        }
         match self {
             Self::Posted | Self::Sent => match invalidation {
                 RemoteInvalidation::None => self.answered(),

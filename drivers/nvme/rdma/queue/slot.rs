@@ -266,33 +266,32 @@ impl<K: SlotLookup> Slot<K> {
     /// Handles the completion of the command's send.
     #[inline(always)]
     fn sent(&self, queue: &QueuePair<K::Queue>, capsule: Operation<Capsule<K>>) {
-        self.returned(queue, capsule, RequestEvent::SendDone);
+        let Some(mut state) = self.resume_without_capsule() else {
+            return self.returned_twice(queue, capsule);
+        };
+        state.capsule = Some(capsule);
+        match state.state.sent_first() {
+            Some(sent) => state.state = sent,
+            None => self.handle(queue, state, RequestEvent::SendDone),
+        }
     }
 
     /// Handles the completion of the key's invalidation.
     #[inline(never)]
     fn invalidated(&self, queue: &QueuePair<K::Queue>, capsule: Operation<Capsule<K>>) {
-        self.returned(queue, capsule, RequestEvent::LocalInvalidateDone);
-    }
-
-    /// Handles the return of the capsule by a work request, which `event` names.
-    #[inline(always)]
-    fn returned(
-        &self,
-        queue: &QueuePair<K::Queue>,
-        capsule: Operation<Capsule<K>>,
-        event: RequestEvent,
-    ) {
-        // The submitter's claim is kept until the command ends.
-        let state = self.state.try_resume();
-        let Some(mut state) = state.filter(|state| state.capsule.is_none()) else {
+        let Some(mut state) = self.resume_without_capsule() else {
             return self.returned_twice(queue, capsule);
         };
         state.capsule = Some(capsule);
-        match state.apply(event) {
-            RequestAction::Wait => {}
-            action => self.act(queue, state, action),
-        }
+        self.handle(queue, state, RequestEvent::LocalInvalidateDone);
+    }
+
+    /// Resumes the submitter's claim, which is kept until the command ends. `None` if there is no
+    /// command, or if it has its capsule.
+    #[inline(always)]
+    fn resume_without_capsule(&self) -> Option<ClaimGuard<'_, SlotState<K>>> {
+        let state = self.state.try_resume();
+        state.filter(|state| state.capsule.is_none())
     }
 
     /// Handles a failed work request. The command stays until the queue is drained.
@@ -313,8 +312,7 @@ impl<K: SlotLookup> Slot<K> {
     /// `orphan` if another context has the claim. There is one capsule for each slot, so one of the
     /// two is free.
     pub(super) fn set_aside(&self, capsule: Operation<Capsule<K>>) {
-        let state = self.state.try_resume();
-        if let Some(mut state) = state.filter(|state| state.capsule.is_none()) {
+        if let Some(mut state) = self.resume_without_capsule() {
             state.capsule = Some(capsule);
         } else if let Some(mut orphan) = self.orphan.try_claim() {
             *orphan = Some(capsule);
@@ -348,38 +346,53 @@ impl<K: SlotLookup> Slot<K> {
             let core = queue.context().core();
             return core.unknown_command(completion.command_id());
         };
-        let action = match &invalidation {
-            None => state.apply(RequestEvent::Response(RemoteInvalidation::None)),
+        let invalidated = match &invalidation {
+            None => RemoteInvalidation::None,
             // Without a region, the state takes no invalidation.
-            Some(i) if i.rkey() == state.rkey => {
-                state.apply(RequestEvent::Response(RemoteInvalidation::Own))
-            }
-            Some(_) => state.apply(RequestEvent::Response(RemoteInvalidation::Foreign)),
+            Some(i) if i.rkey() == state.rkey => RemoteInvalidation::Own,
+            Some(_) => RemoteInvalidation::Foreign,
         };
-        match action {
-            // In the common case, the response comes last.
-            RequestAction::Complete => self.end(queue, state, completion, invalidation),
-            action => {
-                if state.response.is_none() {
-                    state.response = Some(SlotResponse {
-                        completion,
-                        invalidation,
-                    });
-                }
-                self.act(queue, state, action);
+        match state.state.completed_by(invalidated) {
+            Some(idle) => {
+                state.state = idle;
+                self.end(queue, state, completion, invalidation);
+            }
+            None => {
+                let response = SlotResponse {
+                    completion,
+                    invalidation,
+                };
+                self.answered_early(queue, state, response, invalidated);
             }
         }
     }
 
-    /// Carries out the action of an event.
+    /// Handles a response that does not complete the command.
+    #[cold]
     #[inline(never)]
-    fn act(
+    fn answered_early(
         &self,
         queue: &QueuePair<K::Queue>,
         mut state: ClaimGuard<'_, SlotState<K>>,
-        action: RequestAction,
+        response: SlotResponse,
+        invalidated: RemoteInvalidation,
     ) {
-        match action {
+        if state.response.is_none() {
+            state.response = Some(response);
+        }
+        self.handle(queue, state, RequestEvent::Response(invalidated));
+    }
+
+    /// Applies an event that is not the common case, and carries out its action.
+    #[cold]
+    #[inline(never)]
+    fn handle(
+        &self,
+        queue: &QueuePair<K::Queue>,
+        mut state: ClaimGuard<'_, SlotState<K>>,
+        event: RequestEvent,
+    ) {
+        match state.apply(event) {
             RequestAction::Wait => {}
             RequestAction::PostLocalInvalidate => self.invalidate(queue, state),
             RequestAction::Complete => {

@@ -75,6 +75,29 @@ fn every_state_and_event() {
     }
 }
 
+#[test]
+fn the_common_cases_are_those_of_any_order() {
+    for state in ALL {
+        let (after, outcome) = state.after(RequestEvent::SendDone);
+        let is_first = !matches!(state, RequestState::Broken) && outcome == RequestAction::Wait;
+        assert_eq!(state.sent_first(), is_first.then_some(after), "{state:?}");
+        for invalidation in [
+            RemoteInvalidation::None,
+            RemoteInvalidation::Own,
+            RemoteInvalidation::Foreign,
+        ] {
+            let (after, outcome) = state.after(RequestEvent::Response(invalidation));
+            let is_last = outcome == RequestAction::Complete;
+            let completed = state.completed_by(invalidation);
+            assert_eq!(
+                completed,
+                is_last.then_some(after),
+                "{state:?} {invalidation:?}"
+            );
+        }
+    }
+}
+
 /// True state of a request, tracked without the state machine.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 struct Model {
