@@ -392,23 +392,34 @@ impl ScatterMap {
         })
     }
 
-    /// Fills the table with `data` and maps it. On failure, the table is empty. Any context.
+    /// Fills the table with `data` and maps it. `allows` says whether `data` allows this direction. On
+    /// failure, the table is empty. Any context.
     ///
     /// # Errors
     ///
-    /// - `EBUSY`: the table is mapped already, and stays as it is.
     /// - `EINVAL`: `data` must not be accessed in this direction.
     /// - `EIO`: the mapping failed.
     /// - Any error of [`Scatter::fill`].
+    ///
+    /// # Safety
+    ///
+    /// The table is not mapped.
     #[inline(always)]
-    pub(crate) fn map(&mut self, direction: Direction, data: &mut impl Scatter) -> Result {
-        if self.mapped != 0 {
-            return Err(EBUSY);
-        }
-        let mapped = match data.fill(self.table.as_mut()) {
+    pub(crate) unsafe fn map(
+        &mut self,
+        direction: Direction,
+        allows: bool,
+        data: &mut impl Scatter,
+    ) -> Result {
+        // Before the calls, so that it is not kept across them.
+        self.direction = direction;
+        let mut table = self.table.as_mut();
+        let mapped = match data.fill(table.as_mut()) {
             // Some requests without data have no direction, such as flushes.
-            Ok(()) if self.table.entries() == 0 => Ok(0),
-            Ok(()) if data.allows(direction) => self.map_listed(direction),
+            Ok(()) if table.entries() == 0 => Ok(0),
+            Ok(()) if allows => {
+                map_listed(&self.device, self.uses_virt_dma, &table, &self.direction)
+            }
             Ok(()) => Err(EINVAL),
             Err(error) => Err(error),
         };
@@ -416,33 +427,11 @@ impl ScatterMap {
             // INVARIANT: Mapped, or empty. While it is mapped, `table` is not changed.
             Ok(mapped) => self.mapped = mapped,
             Err(error) => {
-                self.table.as_mut().clear();
+                table.clear();
                 return Err(error);
             }
         }
-        self.direction = direction;
         Ok(())
-    }
-
-    /// Maps the table, which has entries, and returns the number of mapped ones.
-    #[inline(always)]
-    fn map_listed(&self, direction: Direction) -> Result<u32> {
-        let entries = self.table.entries();
-        let (device, sgl, entries) = (self.device.as_raw(), self.table.sgl(), entries.try_into()?);
-        // The two cases of the C function, so a soft device takes no call of a helper.
-        //
-        // SAFETY: `device` keeps the device registered. The table has `entries` entries and is
-        // pinned.
-        let mapped = unsafe {
-            match self.uses_virt_dma {
-                true => bindings::ib_dma_virt_map_sg(device, sgl, entries),
-                false => bindings::ib_dma_map_sg(device, sgl, entries, direction.as_raw()),
-            }
-        };
-        match u32::try_from(mapped) {
-            Ok(0) | Err(_) => Err(EIO),
-            Ok(mapped) => Ok(mapped),
-        }
     }
 
     /// Unmaps and clears the table. Any context.
@@ -495,6 +484,46 @@ impl ScatterMap {
             map: self,
         }
     }
+}
+
+/// Maps a table, which has entries, and returns the number of mapped ones.
+#[inline(always)]
+fn map_listed(
+    device: &DeviceRef,
+    uses_virt_dma: bool,
+    table: &ScatterTable,
+    direction: &Direction,
+) -> Result<u32> {
+    let entries = table.entries();
+    let (device, sgl, entries) = (device.as_raw(), table.sgl(), entries.try_into()?);
+    // The two cases of the C function, so a soft device takes no call of a helper.
+    let mapped = match uses_virt_dma {
+        // SAFETY: `device` keeps the device registered. The table has `entries` entries and is pinned.
+        true => unsafe { bindings::ib_dma_virt_map_sg(device, sgl, entries) },
+        // SAFETY: As above.
+        false => unsafe { map_of_device(device, sgl, entries, direction) },
+    };
+    match u32::try_from(mapped) {
+        Ok(0) | Err(_) => Err(EIO),
+        Ok(mapped) => Ok(mapped),
+    }
+}
+
+/// Maps a list for a device that uses DMA addresses. The direction is read here, so that a soft device
+/// does not keep it.
+///
+/// # Safety
+///
+/// `device` is registered. The list has `entries` entries and is pinned.
+#[inline(never)]
+unsafe fn map_of_device(
+    device: *mut bindings::ib_device,
+    sgl: *mut bindings::scatterlist,
+    entries: i32,
+    direction: &Direction,
+) -> i32 {
+    // SAFETY: By the safety requirements of this function.
+    unsafe { bindings::ib_dma_map_sg(device, sgl, entries, direction.as_raw()) }
 }
 
 impl Drop for ScatterMap {

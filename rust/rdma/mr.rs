@@ -154,6 +154,7 @@ pub(crate) enum State {
 ///
 /// - While the state is not `Invalid`, the memory that `mr` describes is mapped by `map` and owned
 ///   by `data`.
+/// - While `data` is `None`, `map` is not mapped.
 /// - While the state is `Invalid` or `Mapped`, the device never had the present key of `mr`, or had
 ///   it before 255 registrations with other keys, and each of those was invalidated. So no peer can
 ///   invalidate the key before the next registration.
@@ -164,10 +165,9 @@ pub struct Region<D: Scatter> {
     state: Cell<State>,
     /// Number of the latest registration.
     registered: Cell<RegSeq>,
-    /// Work request of the registration, with the key and the access flags of the next one.
+    /// Work request of the registration. `dma_map` sets the access flags to what the direction of the
+    /// data allows, `map_sg` the key.
     register: UnsafeCell<RegisterWr>,
-    /// What the direction of the data allows, set by `dma_map`.
-    allowed: bindings::ib_access_flags,
     map: ScatterMap,
     data: Option<D>,
 }
@@ -282,7 +282,6 @@ impl<D: Scatter> Regions<D> {
             state: Cell::new(State::Invalid),
             registered: Cell::new(RegSeq::NEVER),
             register: UnsafeCell::new(RegisterWr::new(mr)),
-            allowed: 0,
             map,
             data: None,
         })
@@ -334,11 +333,14 @@ impl<D: Scatter> Region<D> {
         if self.data.is_some() {
             return Err((EBUSY, data));
         }
-        if let Err(error) = self.map.map(direction, &mut data) {
+        let allows = data.allows(direction);
+        self.register.get_mut().wr.access = allowed(direction) as i32;
+        // SAFETY: By the type invariants, the map is not mapped without data.
+        if let Err(error) = unsafe { self.map.map(direction, allows, &mut data) } {
             return Err((error, data));
         }
-        self.allowed = allowed(direction);
-        // `self.data` is `None`, as checked above. `forget` avoids code that drops it.
+        // INVARIANT: There is data. `self.data` was `None`, as checked above. `forget` avoids code that
+        // drops it.
         core::mem::forget(self.data.replace(data));
         Ok(())
     }
@@ -369,7 +371,7 @@ impl<D: Scatter> Region<D> {
     #[inline(always)]
     pub fn map_sg(&mut self) -> Result<RemoteKey> {
         self.map_pages()?;
-        self.set_access(self.allowed)
+        self.set_key()
     }
 
     /// Maps the region as [`Region::map_sg`] does, with addresses that start at 0
@@ -409,7 +411,8 @@ impl<D: Scatter> Region<D> {
         self.map_pages()?;
         let access = bindings::ib_access_flags_IB_ACCESS_REMOTE_ATOMIC
             | bindings::ib_access_flags_IB_ACCESS_LOCAL_WRITE;
-        self.set_access(access)
+        self.register.get_mut().wr.access = access as i32;
+        self.set_key()
     }
 
     /// Maps the region to its data (`ib_map_mr_sg`).
@@ -434,21 +437,21 @@ impl<D: Scatter> Region<D> {
         }
     }
 
-    /// Sets the access for the next registration, and returns the key.
+    /// Sets the key for the next registration, and returns it.
     #[inline(always)]
-    fn set_access(&mut self, access: bindings::ib_access_flags) -> Result<RemoteKey> {
+    fn set_key(&mut self) -> Result<RemoteKey> {
         let mr = self.mr.as_raw();
         // SAFETY: `mr` is owned.
         let (address, length, rkey) = unsafe { ((*mr).iova, (*mr).length, (*mr).rkey) };
-        let key = RemoteKey {
-            address,
-            length: length.try_into()?,
-            rkey,
-        };
-        let register = self.register.get_mut();
-        (register.wr.key, register.wr.access) = (rkey, access as i32);
+        self.register.get_mut().wr.key = rkey;
         self.state.set(State::Mapped);
-        Ok(key)
+        // Last, so that the compiler can merge this check with one of the caller.
+        let length = length.try_into()?;
+        Ok(RemoteKey {
+            address,
+            length,
+            rkey,
+        })
     }
 
     /// Returns whether a peer may access the data: in `Valid`, and in `Invalidating` until the
