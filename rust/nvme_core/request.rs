@@ -114,8 +114,9 @@ impl Request {
     #[inline]
     pub fn length(&self) -> u32 {
         if self.has_special_payload() {
-            // SAFETY: By the type invariants, the request is valid and owned.
-            return unsafe { bindings::special_payload_bytes(self.as_raw()) };
+            // SAFETY: By the type invariants, the request is valid and owned. The flag says that
+            // `special_vec` is the valid member of the union.
+            return unsafe { self.raw().__bindgen_anon_3.special_vec.bv_len };
         }
         match self.raw().nr_phys_segments {
             0 => 0,

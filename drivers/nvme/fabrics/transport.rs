@@ -68,8 +68,7 @@ use rrdma::{
     },
     rdma::{
         client,
-        device::Device,
-        dma::Direction, //
+        device::Device, //
     },
     sync::{
         Deadline,
@@ -276,11 +275,6 @@ impl Transport for Rdma {
         let submission = Submission {
             tag: request.tag(),
             command: CoreCommand,
-            direction: match request.is_write() {
-                true => Direction::ToDevice,
-                false => Direction::FromDevice,
-            },
-            length: request.length(),
             payload: request,
         };
         Queue::submit(&queue_pair, guard, submission, Doorbell::from_last(last))

@@ -38,7 +38,10 @@ use nvme_rdma_transport::{
 };
 use rrdma::{
     errno,
-    rdma::cm, //
+    rdma::{
+        cm,
+        dma::Direction, //
+    },
 };
 
 /// Requests of nvme-core.
@@ -54,7 +57,20 @@ impl Entry<Request> for CoreCommand {
     }
 
     #[inline(always)]
-    fn write(self, request: &Request, id: CommandId, entry: &mut [u8; Command::SIZE]) {
+    fn direction(&self, request: &Request) -> Direction {
+        match request.is_write() {
+            true => Direction::ToDevice,
+            false => Direction::FromDevice,
+        }
+    }
+
+    #[inline(always)]
+    fn length(&self, request: &Request) -> u32 {
+        request.length()
+    }
+
+    #[inline(always)]
+    fn write(&self, request: &Request, id: CommandId, entry: &mut [u8; Command::SIZE]) {
         Command::copy_of_core(request.command(), id, entry);
     }
 }

@@ -49,9 +49,11 @@
 //! // drivers/nvme/host/disk/operations.rs
 //! let submission = Submission {
 //!     tag: request.tag(),
-//!     command: Command::transfer(transfer, disk.wwid.nsid, range, flags),
-//!     direction,
-//!     length: request.bytes(),
+//!     command: DataCommand {
+//!         command: Command::transfer(transfer, disk.wwid.nsid, range, flags),
+//!         direction,
+//!         length: request.bytes(),
+//!     },
 //!     payload: RequestPayload::new(request, None),
 //! };
 //! Queue::submit(&queue, guard, submission, doorbell)

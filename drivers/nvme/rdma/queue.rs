@@ -49,8 +49,7 @@ use admin_slot::{
 };
 use capsule::{
     Capsules,
-    CommandKind,
-    Transfer, //
+    CommandKind, //
 };
 use queue_core::{
     QueueContext,
@@ -81,6 +80,7 @@ use crate::{
     stats::Counters,
     trace::CommandSource,
     ulp::{
+        DataCommand,
         Ulp,
         Waiter, //
     },
@@ -108,7 +108,6 @@ use rrdma::{
             Invalidation,
             WcError, //
         },
-        dma::Direction,
         pd::ProtectionDomain,
         qp::{
             Fault,
@@ -133,10 +132,6 @@ pub struct Submission<C, P> {
     pub command: C,
     /// The request, with its data if it has any.
     pub payload: P,
-    /// Direction of the data.
-    pub direction: Direction,
-    /// Size of the data in bytes; 0 if there is none.
-    pub length: u32,
 }
 
 /// A queue, as the context of its queue pair.
@@ -287,21 +282,14 @@ impl<U: Ulp> Queue<U> {
             tag,
             command,
             payload,
-            direction,
-            length,
         } = submission;
         let slot = usize::try_from(tag).ok();
         let Some(slot) = slot.and_then(|tag| this.requests.get(tag)) else {
-            return Err(U::reject(EINVAL, payload));
-        };
-        let transfer = Transfer {
-            payload,
-            direction,
-            length,
+            return no_slot::<U>(payload);
         };
         let Loaded {
             capsule, data_mode, ..
-        } = match slot.load(&this.core, command, transfer) {
+        } = match slot.load(&this.core, command, payload) {
             Ok(loaded) => loaded,
             Err(unsent) => return reject::<U>(unsent),
         };
@@ -387,8 +375,8 @@ impl<U: Ulp> Queue<U> {
         data: Option<CommandData>,
     ) -> Result {
         let slot = queue.context().admin_slot(pending).ok_or(EINVAL)?;
-        let transfer = CommandData::into_transfer(data)?;
-        match slot.slot.submit(queue, command, transfer) {
+        let (command, payload) = CommandData::attach(data, command)?;
+        match slot.slot.submit(queue, command, payload) {
             Ok(_) => Ok(()),
             Err(unsent) => Err(unsent.error),
         }
@@ -518,6 +506,13 @@ fn aer_tag(config: &QueueConfig, admin: &Option<[Arc<PendingReply>; ADMIN_CHANNE
     config.requests.saturating_add(1).saturating_add(channels)
 }
 
+/// Rejects a request without a slot. blk-mq assigns tags below the depth of the tag set only.
+#[cold]
+#[inline(never)]
+fn no_slot<U: Ulp>(payload: U::Payload) -> Result<(), U::Rejected> {
+    Err(U::reject(EINVAL, payload))
+}
+
 /// Rejects a request that was not sent. Returns `Ok` if the teardown owns its payload.
 #[cold]
 fn reject<U: Ulp>(unsent: Unsent<U::Payload>) -> Result<(), U::Rejected> {
@@ -586,7 +581,7 @@ impl<U: Ulp> SlotLookup for Requests<U> {
 
 impl<U: Ulp> CommandKind for Commands<U> {
     type Payload = Option<Buffer>;
-    type Command = Command;
+    type Command = DataCommand;
     type Queue = Queue<U>;
 
     const SOURCE: CommandSource = CommandSource::Transport;

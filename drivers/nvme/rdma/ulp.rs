@@ -31,29 +31,63 @@ use nvme_proto::format::{
 };
 use rrdma::{
     rdma::cm,
-    scatter::Scatter,
+    scatter::{
+        Direction,
+        Scatter, //
+    },
     sync::Msecs, //
 };
 
 /// What a command with a payload `P` is made from.
+///
+/// The methods are called only where their results are needed: then fewer values are kept while a
+/// command is prepared.
 pub trait Entry<P> {
     /// Returns the kind of the command on a queue, for counters.
     fn io_op(&self, qid: u16) -> IoOp;
 
+    /// Returns the direction of the data.
+    fn direction(&self, payload: &P) -> Direction;
+
+    /// Returns the size of the data in bytes; 0 if there is none.
+    fn length(&self, payload: &P) -> u32;
+
     /// Writes the command with the identifier `id`, without its SGL, to the buffer that is sent.
-    fn write(self, payload: &P, id: CommandId, entry: &mut [u8; Command::SIZE]);
+    fn write(&self, payload: &P, id: CommandId, entry: &mut [u8; Command::SIZE]);
 }
 
-impl<P> Entry<P> for Command {
+/// A command, with the direction and the size of its data.
+#[derive(Clone, Copy)]
+pub struct DataCommand {
+    /// The command. The queue sets its identifier and SGL.
+    pub command: Command,
+    /// Direction of the data.
+    pub direction: Direction,
+    /// Size of the data in bytes; 0 if there is none.
+    pub length: u32,
+}
+
+impl<P> Entry<P> for DataCommand {
     #[inline]
     fn io_op(&self, qid: u16) -> IoOp {
-        self.io_op(qid)
+        self.command.io_op(qid)
     }
 
     #[inline(always)]
-    fn write(mut self, _payload: &P, id: CommandId, entry: &mut [u8; Command::SIZE]) {
-        self.set_command_id(id);
-        self.write_to(entry);
+    fn direction(&self, _payload: &P) -> Direction {
+        self.direction
+    }
+
+    #[inline(always)]
+    fn length(&self, _payload: &P) -> u32 {
+        self.length
+    }
+
+    #[inline(always)]
+    fn write(&self, _payload: &P, id: CommandId, entry: &mut [u8; Command::SIZE]) {
+        let mut command = self.command;
+        command.set_command_id(id);
+        command.write_to(entry);
     }
 }
 

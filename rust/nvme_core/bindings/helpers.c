@@ -53,12 +53,6 @@ __nvme_core_helper void nvme_core_helper_start_request(struct request *rq)
 	nvme_start_request(rq);
 }
 
-__nvme_core_helper unsigned int
-nvme_core_helper_special_payload_bytes(struct request *rq)
-{
-	return blk_rq_payload_bytes(rq);
-}
-
 __nvme_core_helper void
 nvme_core_helper_end_request(struct request *rq, u16 status, u64 result)
 {

@@ -32,9 +32,12 @@ use nvme_proto::format::{
         RwFlags, //
     },
 };
-use nvme_rdma_transport::queue::{
-    Doorbell,
-    Submission, //
+use nvme_rdma_transport::{
+    queue::{
+        Doorbell,
+        Submission, //
+    },
+    ulp::DataCommand,
 };
 use rrdma::{
     block::{
@@ -102,9 +105,11 @@ impl Operations for Io {
         // that the command is built in place.
         let submission = Submission {
             tag: request.tag(),
-            command: Command::transfer(transfer, disk.wwid.nsid, range, flags),
-            direction,
-            length: request.bytes(),
+            command: DataCommand {
+                command: Command::transfer(transfer, disk.wwid.nsid, range, flags),
+                direction,
+                length: request.bytes(),
+            },
             payload: RequestPayload::new(request, None),
         };
         Queue::submit(&queue, guard, submission, doorbell)
@@ -236,14 +241,16 @@ fn queue_other(
     };
     let submission = Submission {
         tag: request.tag(),
-        command,
-        direction: match request.op() {
-            Op::Read | Op::DriverIn => dma::Direction::FromDevice,
-            _ => dma::Direction::ToDevice,
-        },
-        length: match &payload {
-            Some(payload) => u32::try_from(payload.bytes().len()).unwrap_or(u32::MAX),
-            None => request.bytes(),
+        command: DataCommand {
+            command,
+            direction: match request.op() {
+                Op::Read | Op::DriverIn => dma::Direction::FromDevice,
+                _ => dma::Direction::ToDevice,
+            },
+            length: match &payload {
+                Some(payload) => u32::try_from(payload.bytes().len()).unwrap_or(u32::MAX),
+                None => request.bytes(),
+            },
         },
         payload: RequestPayload::new(request, payload),
     };

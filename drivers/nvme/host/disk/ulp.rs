@@ -18,7 +18,6 @@ use nvme_proto::{
     format::{
         cid::Tag,
         cqe::Completion,
-        sqe::Command,
         status, //
     },
     policy::{
@@ -38,7 +37,10 @@ use nvme_rdma_transport::{
         QueueId,
         QueuedCommand, //
     },
-    ulp::Ulp,
+    ulp::{
+        DataCommand,
+        Ulp, //
+    },
 };
 use rrdma::{
     block::{
@@ -58,7 +60,7 @@ use rrdma::{
 impl Ulp for Io {
     type Payload = RequestPayload<Io>;
     type Rejected = Refused<Io>;
-    type Command = Command;
+    type Command = DataCommand;
     type Stats = Arc<QueueStats>;
     type QueueData = QueueData;
     type Wake = TimedCompletion;

@@ -15,6 +15,7 @@ use super::{
         Reply, //
     },
 };
+use crate::ulp::DataCommand;
 use kernel::{
     prelude::*,
     sync::Arc,
@@ -154,7 +155,7 @@ pub(super) struct AerSlot<K: CommandKind> {
     completion: IrqLock<Option<AerCompletion>>,
 }
 
-impl<K: SlotLookup<Payload = Option<Buffer>, Command = Command>> AerSlot<K> {
+impl<K: SlotLookup<Payload = Option<Buffer>, Command = DataCommand>> AerSlot<K> {
     /// Allocates the slot. May sleep.
     pub(super) fn new(tag: u16, pd: &Arc<ProtectionDomain>) -> Result<Pin<KBox<Self>>> {
         KBox::try_pin_init(
@@ -175,7 +176,8 @@ impl<K: SlotLookup<Payload = Option<Buffer>, Command = Command>> AerSlot<K> {
     /// yet.
     pub(super) fn submit(&self, queue: &QueuePair<K::Queue>) -> Result<(), CommandError> {
         let request = Command::async_event_request();
-        let nothing = CommandData::into_transfer(None).map_err(CommandError::Code)?;
+        let request = CommandData::attach(None, request).map_err(CommandError::Code)?;
+        let (request, nothing) = request;
         match self.slot.submit(queue, request, nothing) {
             Ok(_) => Ok(()),
             Err(unsent) => Err(CommandError::Code(unsent.error)),

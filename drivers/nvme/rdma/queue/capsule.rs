@@ -18,7 +18,6 @@ use kernel::{
 use nvme_proto::format::sqe::Command;
 use rrdma::{
     rdma::{
-        dma::Direction,
         mr::{
             Region,
             Regions, //
@@ -57,14 +56,6 @@ pub(super) trait CommandKind: Sized + 'static {
 
 /// The ULP of a kind of commands.
 pub(super) type UlpOf<K> = <<K as CommandKind>::Queue as QueueContext>::Ulp;
-
-/// Payload of a command, with the direction of its data.
-pub(super) struct Transfer<P> {
-    pub(super) payload: P,
-    pub(super) direction: Direction,
-    /// Size of the data in bytes.
-    pub(super) length: u32,
-}
 
 /// Work request that a capsule is posted with next, or was posted with last.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -26,7 +26,6 @@ use rrdma::{
             DirectQueue,
             WcError, //
         },
-        dma::Direction,
         qp::{
             QpContext,
             Rc, //
@@ -88,13 +87,14 @@ impl<U: Ulp> QueueCore<U> {
         self.id.qid
     }
 
-    /// Returns how data is transferred: data to the target goes in the capsule if it fits.
-    #[inline]
-    pub(super) fn data_mode(&self, direction: Direction, segments: u32, length: u32) -> DataMode {
-        let is_sent = direction == Direction::ToDevice;
-        match segments {
-            0 => DataMode::Nothing,
-            _ if is_sent && self.inline.allows(length, segments) => DataMode::InCapsule,
+    /// Returns how data is transferred: data to the target goes in the capsule if it fits. The
+    /// capsule has no data of `inline_length` 0.
+    #[inline(always)]
+    pub(super) fn data_mode(&self, inline_length: u32, segments: u32) -> DataMode {
+        match (segments, inline_length) {
+            (0, _) => DataMode::Nothing,
+            (_, 0) => DataMode::ByKey,
+            (_, length) if self.inline.allows(length, segments) => DataMode::InCapsule,
             _ => DataMode::ByKey,
         }
     }

@@ -9,7 +9,6 @@ use super::{
         Capsules,
         CommandKind,
         InFlightWr,
-        Transfer,
         UlpOf, //
     },
     queue_core::{
@@ -35,7 +34,10 @@ use crate::{
         EndedCommand,
         QueuedCommand, //
     },
-    ulp::Ulp,
+    ulp::{
+        Entry,
+        Ulp, //
+    },
 };
 use kernel::{
     prelude::*,
@@ -142,14 +144,14 @@ impl<K: SlotLookup> Slot<K> {
         &self,
         queue: &QueuePair<K::Queue>,
         command: K::Command,
-        transfer: Transfer<K::Payload>,
+        payload: K::Payload,
     ) -> Result<CommandId, Unsent<K::Payload>> {
         let core = queue.context().core();
         let Loaded {
             capsule,
             data_mode,
             id,
-        } = self.load(core, command, transfer)?;
+        } = self.load(core, command, payload)?;
         match Self::post(queue, &rcu::read_lock(), capsule, data_mode) {
             Ok(()) => Ok(id),
             Err(unposted) => Err(self.undo(queue, unposted)),
@@ -169,16 +171,16 @@ impl<K: SlotLookup> Slot<K> {
         &self,
         core: &QueueCore<UlpOf<K>>,
         command: K::Command,
-        transfer: Transfer<K::Payload>,
+        payload: K::Payload,
     ) -> Result<Loaded<K>, Unsent<K::Payload>> {
-        let bytes = transfer.length;
+        let bytes = command.length(&payload);
         let Some(mut state) = self.state.try_claim() else {
-            return Err(in_use(transfer.payload));
+            return Err(in_use(payload));
         };
         let Some(mut capsule) = state.capsule.take() else {
-            return Err(in_use(transfer.payload));
+            return Err(in_use(payload));
         };
-        let data_mode = match state.prepare(core, &mut capsule, command, transfer) {
+        let data_mode = match state.prepare(core, &mut capsule, command, payload) {
             Ok(data_mode) => data_mode,
             Err(unsent) => {
                 state.capsule = Some(capsule);

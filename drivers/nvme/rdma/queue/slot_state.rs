@@ -7,7 +7,6 @@ use super::{
         Capsule,
         CommandKind,
         InFlightWr,
-        Transfer,
         UlpOf, //
     },
     queue_core::QueueCore,
@@ -42,6 +41,7 @@ use nvme_proto::{
 };
 use rrdma::rdma::{
     cq::Invalidation,
+    dma::Direction,
     mr::Region,
     wr::Operation, //
 };
@@ -93,14 +93,10 @@ impl<K: CommandKind> SlotState<K> {
         core: &QueueCore<UlpOf<K>>,
         capsule: &mut Capsule<K>,
         command: K::Command,
-        transfer: Transfer<K::Payload>,
+        payload: K::Payload,
     ) -> Result<DataMode, Unsent<K::Payload>> {
-        let Transfer {
-            payload,
-            direction,
-            length,
-        } = transfer;
         self.id = CommandId::new(self.id.tag(), self.id.generation().next());
+        let length = command.length(&payload);
         self.stats = core.stats.begin(command.io_op(core.qid()), length);
         capsule.in_flight = InFlightWr::Command;
         capsule.position = PostPosition::First;
@@ -118,10 +114,16 @@ impl<K: CommandKind> SlotState<K> {
             return Err(unsent(EINVAL, payload));
         };
         command.write(&payload, self.id, entry);
+        // Read where they are used, so that they are not kept meanwhile.
+        let direction = command.direction(&payload);
+        let inline_length = match direction {
+            Direction::ToDevice => command.length(&payload),
+            _ => 0,
+        };
         let mapped = region.dma_map(payload, direction);
         mapped.map_err(|(error, payload)| unsent(error, payload))?;
-        let data_mode = core.data_mode(direction, region.segments(), length);
-        match self.expose(region, data_mode, length) {
+        let data_mode = core.data_mode(inline_length, region.segments());
+        match self.expose(region, data_mode, inline_length) {
             Ok(sgl) => Command::set_sgl_of(entry, sgl),
             Err(error) => {
                 let payload = region.release();
@@ -138,11 +140,11 @@ impl<K: CommandKind> SlotState<K> {
         &mut self,
         region: &mut Region<K::Payload>,
         data_mode: DataMode,
-        length: u32,
+        inline_length: u32,
     ) -> Result<Sgl> {
         let (rkey, sgl) = match data_mode {
             DataMode::Nothing => (0, Sgl::null()),
-            DataMode::InCapsule => (0, Sgl::in_capsule(0, length)),
+            DataMode::InCapsule => (0, Sgl::in_capsule(0, inline_length)),
             DataMode::ByKey => {
                 let key = region.map_sg()?;
                 let sgl = Sgl::keyed(key.address, key.length, key.rkey, Invalidate::ByTarget);

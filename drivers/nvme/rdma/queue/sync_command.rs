@@ -6,10 +6,7 @@
 //! the queue is.
 
 use super::{
-    capsule::{
-        CommandKind,
-        Transfer, //
-    },
+    capsule::CommandKind,
     queue_core::{
         QueueContext,
         QueueCore, //
@@ -22,6 +19,7 @@ use super::{
 use crate::{
     conn_error::ConnError,
     ulp::{
+        DataCommand,
         Interruption,
         Ulp,
         Waiter, //
@@ -125,25 +123,29 @@ pub(super) struct SyncSlot<K: CommandKind> {
 }
 
 impl CommandData {
-    /// Converts the data for a slot.
+    /// Returns a command with its data, for a slot.
     ///
     /// # Errors
     ///
     /// `EINVAL` for more data than a command can have.
-    pub(super) fn into_transfer(data: Option<Self>) -> Result<Transfer<Option<Buffer>>> {
+    pub(super) fn attach(
+        data: Option<Self>,
+        command: Command,
+    ) -> Result<(DataCommand, Option<Buffer>)> {
         let length = data.as_ref().map_or(0, |data| data.buffer.bytes().len());
-        Ok(Transfer {
+        let command = DataCommand {
+            command,
             length: u32::try_from(length).map_err(|_| EINVAL)?,
             // Without data, either.
             direction: data
                 .as_ref()
                 .map_or(Direction::ToDevice, |data| data.direction),
-            payload: data.map(|data| data.buffer),
-        })
+        };
+        Ok((command, data.map(|data| data.buffer)))
     }
 }
 
-impl<K: SlotLookup<Payload = Option<Buffer>, Command = Command>> SyncSlot<K> {
+impl<K: SlotLookup<Payload = Option<Buffer>, Command = DataCommand>> SyncSlot<K> {
     /// Allocates the slot. May sleep.
     pub(super) fn new(tag: u16, pd: &Arc<ProtectionDomain>) -> impl PinInit<Self, Error> + '_ {
         try_pin_init!(Self {
@@ -168,19 +170,10 @@ impl<K: SlotLookup<Payload = Option<Buffer>, Command = Command>> SyncSlot<K> {
     ) -> Result<Reply, CommandError> {
         let core = queue.context().core();
         let deadline = Deadline::after(sync.limit);
-        let data = CommandData::into_transfer(sync.data);
-        let Transfer {
-            mut payload,
-            direction,
-            length,
-        } = data.map_err(CommandError::Code)?;
+        let attached = CommandData::attach(sync.data, sync.command);
+        let (command, mut payload) = attached.map_err(CommandError::Code)?;
         let id = loop {
-            let transfer = Transfer {
-                payload,
-                direction,
-                length,
-            };
-            match self.slot.submit(queue, sync.command, transfer) {
+            match self.slot.submit(queue, command, payload) {
                 Ok(id) => break id,
                 Err(unsent) if unsent.error == EBUSY => payload = unsent.payload.flatten(),
                 Err(unsent) => return Err(CommandError::Code(unsent.error)),
@@ -200,8 +193,9 @@ impl<K: SlotLookup<Payload = Option<Buffer>, Command = Command>> SyncSlot<K> {
         queue: &QueuePair<K::Queue>,
         sync: SyncCommand,
     ) -> Result<SentCommand, CommandError> {
-        let data = CommandData::into_transfer(sync.data).map_err(CommandError::Code)?;
-        let sent = self.slot.submit(queue, sync.command, data);
+        let attached = CommandData::attach(sync.data, sync.command);
+        let (command, payload) = attached.map_err(CommandError::Code)?;
+        let sent = self.slot.submit(queue, command, payload);
         let id = sent.map_err(|unsent| CommandError::Code(unsent.error))?;
         Ok(SentCommand {
             id,
