@@ -48,6 +48,7 @@ use admin_slot::{
     AerSlot, //
 };
 use capsule::{
+    Capsule,
     Capsules,
     CommandKind, //
 };
@@ -77,7 +78,10 @@ use crate::{
         QueueConfig,
         ADMIN_CHANNELS, //
     },
-    stats::Counters,
+    stats::{
+        Counters,
+        DataMode, //
+    },
     trace::CommandSource,
     ulp::{
         DataCommand,
@@ -115,6 +119,11 @@ use rrdma::{
             QueuePair,
             Rc, //
         },
+        wr::{
+            Chain,
+            Operation,
+            Unposted, //
+        },
     },
     scatter::Buffer,
     sync::{
@@ -139,7 +148,6 @@ pub struct Submission<C, P> {
 pub struct Queue<U: Ulp> {
     core: QueueCore<U>,
     requests: KVec<Slot<Requests<U>>>,
-    #[pin]
     batch: SendBatch<Requests<U>>,
     #[pin]
     sync: SyncSlot<Commands<U>>,
@@ -197,7 +205,7 @@ impl<U: Ulp> Queue<U> {
         } = parts;
         try_pin_init!(Self {
             requests: Self::request_slots(&config, &pd)?,
-            batch <- SendBatch::new(&config),
+            batch: SendBatch::new(&config)?,
             sync <- SyncSlot::new(config.requests, &pd),
             aer: match config.qid {
                 0 => Some(AerSlot::new(aer_tag(&config, &admin), &pd)?),
@@ -296,7 +304,7 @@ impl<U: Ulp> Queue<U> {
         let posted = if doorbell == Doorbell::Ring && !this.batch.is_waiting() {
             Slot::post(queue, guard, capsule, data_mode)
         } else {
-            this.batch.add(queue, capsule, data_mode, doorbell)
+            add(queue, guard, capsule, data_mode, doorbell)
         };
         posted.or_else(|unposted| reject::<U>(slot.undo(queue, unposted)))
     }
@@ -498,6 +506,62 @@ impl<U: Ulp> Queue<U> {
             None => None,
         }
     }
+}
+
+/// Adds a capsule to the batch of a queue, within an RCU read-side critical section. Any context.
+///
+/// # Errors
+///
+/// As [`SendBatch::add`].
+#[inline(always)]
+fn add<U: Ulp>(
+    queue: &QueuePair<Queue<U>>,
+    guard: &rcu::Guard,
+    capsule: Operation<Capsule<Requests<U>>>,
+    data_mode: DataMode,
+    doorbell: Doorbell,
+) -> Result<(), Unposted<Capsule<Requests<U>>>> {
+    use DataMode::*;
+
+    match data_mode {
+        Nothing => add_built(
+            queue,
+            capsule,
+            doorbell,
+            |c, chain| c.chain(Nothing, chain),
+            |capsule| Slot::post(queue, guard, capsule, Nothing),
+        ),
+        InCapsule => add_built(
+            queue,
+            capsule,
+            doorbell,
+            |c, chain| c.chain(InCapsule, chain),
+            |capsule| Slot::post(queue, guard, capsule, InCapsule),
+        ),
+        ByKey => add_built(
+            queue,
+            capsule,
+            doorbell,
+            |c, chain| c.chain(ByKey, chain),
+            |capsule| Slot::post(queue, guard, capsule, ByKey),
+        ),
+    }
+}
+
+/// Adds a capsule with the work requests that `build` creates. There is one such function for each data
+/// mode, so none saves registers for another.
+#[inline(never)]
+fn add_built<U: Ulp>(
+    queue: &QueuePair<Queue<U>>,
+    capsule: Operation<Capsule<Requests<U>>>,
+    doorbell: Doorbell,
+    build: impl for<'a> FnOnce(&'a Capsule<Requests<U>>, &mut Chain<'a, '_, Queue<U>>) -> Result + Send,
+    post_alone: impl FnOnce(
+        Operation<Capsule<Requests<U>>>,
+    ) -> Result<(), Unposted<Capsule<Requests<U>>>>,
+) -> Result<(), Unposted<Capsule<Requests<U>>>> {
+    let batch = &queue.context().batch;
+    batch.add(queue, capsule, doorbell, build, post_alone)
 }
 
 /// Returns the last tag of an admin queue, after those of its channels.

@@ -47,6 +47,9 @@ pub struct BatchCapacity {
     pub pieces: usize,
 }
 
+/// Serial number of no queue pair.
+const NO_QUEUE: u64 = u64::MAX;
+
 /// An operation in a batch.
 struct BatchEntry<T> {
     slot: NonNull<Slot<T>>,
@@ -71,6 +74,7 @@ struct BatchEntry<T> {
 ///   - The first `requests_used` of `requests` and `pieces_used` of `pieces` are initialised.
 ///   - `list` has the complete work requests of the entries, in order, for the queue pair with
 ///     serial number `queue`. They are in `requests`, or in the slots.
+/// - While `refused` is true, `queue` is that of no queue pair.
 pub struct Batch<E: QpContext, T: Complete<E>> {
     entries: KVec<BatchEntry<T>>,
     taken: usize,
@@ -112,7 +116,7 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
             requests_used: 0,
             pieces: places(capacity.pieces)?,
             pieces_used: 0,
-            queue: 0,
+            queue: NO_QUEUE,
             _context: PhantomData,
         })
     }
@@ -132,7 +136,7 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
     /// Returns whether the batch has no room for another operation.
     #[inline]
     pub fn is_full(&self) -> bool {
-        self.entries.len() == self.entries.capacity()
+        self.entries.len() >= self.entries.capacity()
     }
 
     /// Adds `operation` with the work requests that `build` creates, for `queue`. Any context.
@@ -149,15 +153,18 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
     /// - `EINVAL`: the batch has operations for another queue pair, or `build` created no work
     ///   request.
     /// - Any error of `build`.
-    #[inline]
+    #[inline(always)]
     pub fn push(
         &mut self,
         queue: &QueuePair<E>,
         operation: Operation<T>,
         build: impl for<'a> FnOnce(&'a T, &mut Chain<'a, '_, E>) -> Result + Send,
     ) -> Result<(), Unposted<T>> {
-        if let Err(error) = self.admit(queue) {
-            return Err(Unposted { error, operation });
+        // In the common case, the batch is for this queue pair and has room.
+        if self.queue != queue.serial() || self.is_full() {
+            if let Err(error) = self.admit(queue) {
+                return Err(Unposted { error, operation });
+            }
         }
         let slot = operation.into_sent::<E>();
         // SAFETY: `refused` is false, so by the type invariants so many requests and pieces are
@@ -179,14 +186,14 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
             end: list.len(),
             last: list.last(),
         };
-        let result = built.and_then(|()| {
-            // `admit` has checked that there is room.
-            self.entries
-                .push_within_capacity(entry)
-                .map_err(|_| ENOBUFS)
-        });
-        match result {
+        match built {
             Ok(()) => {
+                let count = self.entries.len();
+                // SAFETY: It was checked above that there is room for another entry.
+                unsafe {
+                    self.entries.as_mut_ptr().add(count).write(entry);
+                    self.entries.inc_len(1);
+                }
                 // INVARIANT: The work requests of the new entry are complete, and follow those
                 // before.
                 self.list = list;
@@ -202,11 +209,15 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
         }
     }
 
+    /// Prepares the batch for another operation, on a queue pair that may be another one than before.
+    #[cold]
+    #[inline(never)]
     fn admit(&mut self, queue: &QueuePair<E>) -> Result {
         if self.refused {
             return Err(EBUSY);
         }
         if self.entries.is_empty() {
+            // INVARIANT: There are no entries, and operations can be posted.
             self.queue = queue.serial();
         }
         if self.queue != queue.serial() {
@@ -262,13 +273,19 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
         let split = usize::from(split(&self.entries, posted).is_some());
         // INVARIANT: Entries before `taken` belong to the device, or are partially posted.
         self.taken = begun.saturating_add(split);
-        self.refused = true;
+        self.set_refused();
         if self.is_empty() {
             // The last operation is partially posted, so none can be taken back.
             self.forget();
             return Ok(());
         }
         Err(error)
+    }
+
+    fn set_refused(&mut self) {
+        // INVARIANT: Both are set together.
+        self.refused = true;
+        self.queue = NO_QUEUE;
     }
 
     /// Empties the batch without dropping its operations, which belong to the device.
@@ -291,7 +308,7 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
     pub fn take_back(&mut self) -> Option<Operation<T>> {
         if !self.refused {
             self.list.undo(0);
-            self.refused = true;
+            self.set_refused();
         }
         let Some(entry) = self.entries.get(self.taken) else {
             self.forget();

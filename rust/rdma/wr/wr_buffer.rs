@@ -37,7 +37,7 @@ impl<'r, T> FixedVec<'r, T> {
 
     #[inline]
     pub(super) fn is_full(&self) -> bool {
-        self.used == self.places.len()
+        self.used >= self.places.len()
     }
 
     /// Appends `value`; `None` if the vector is full.

@@ -2,11 +2,12 @@
 
 //! Stand-in for `kernel::prelude`: initialisers are values.
 
-pub(crate) use crate::{pin_init, try_pin_init};
+pub(crate) use crate::pin_init;
 pub(crate) use pin_project::pin_project as pin_data;
 use std::convert::Infallible;
 
 pub(crate) type Error = &'static str;
+pub(crate) type Result<T = (), E = Error> = std::result::Result<T, E>;
 
 pub(crate) trait PinInit<T, E = Infallible> {
     fn make(self) -> Result<T, E>;
@@ -24,10 +25,6 @@ pub(crate) fn value<T>(value: T) -> impl PinInit<T> {
     Value(Ok(value))
 }
 
-pub(crate) fn result<T, E>(result: Result<T, E>) -> impl PinInit<T, E> {
-    Value(result)
-}
-
 pub(crate) fn made<T>(init: impl PinInit<T>) -> T {
     match init.make() {
         Ok(value) => value,
@@ -39,14 +36,5 @@ pub(crate) fn made<T>(init: impl PinInit<T>) -> T {
 macro_rules! pin_init {
     (Self { $($field:ident <- $init:expr),* $(,)? }) => {
         $crate::prelude::value(Self { $($field: $crate::prelude::made($init)),* })
-    };
-}
-
-#[macro_export]
-macro_rules! try_pin_init {
-    (Self { $field:ident <- $init:expr, $($plain:ident: $value:expr),* $(,)? }? $error:ty) => {
-        $crate::prelude::result((|| -> Result<Self, $error> {
-            Ok(Self { $field: $crate::prelude::made($init), $($plain: $value),* })
-        })())
     };
 }

@@ -14,9 +14,6 @@ pub(crate) mod params {
 }
 
 pub(crate) mod stats {
-    #[derive(Clone, Copy)]
-    pub(crate) struct DataMode;
-
     #[derive(Clone, Copy, PartialEq, Eq)]
     pub(crate) enum PostPosition {
         First,
@@ -35,11 +32,7 @@ pub(crate) mod ulp {
 }
 
 pub(crate) mod capsule {
-    use crate::{
-        prelude::Error,
-        stats::{DataMode, PostPosition},
-        ulp::Ulp,
-    };
+    use crate::{stats::PostPosition, ulp::Ulp};
     use std::marker::PhantomData;
 
     pub(crate) trait CommandKind: 'static {
@@ -54,12 +47,6 @@ pub(crate) mod capsule {
         pub(crate) tag: u16,
         pub(crate) position: PostPosition,
         pub(crate) kind: PhantomData<fn(K)>,
-    }
-
-    impl<K> Capsule<K> {
-        pub(crate) fn chain(&self, _: DataMode, _: &mut ()) -> Result<(), Error> {
-            Ok(())
-        }
     }
 }
 

@@ -57,6 +57,9 @@ pub(crate) mod wr {
         pub(crate) pieces: usize,
     }
 
+    /// Work requests, which the stand-in does not make.
+    pub(crate) struct Chain<'a, 'q, E>(PhantomData<(&'a (), &'q (), fn(E))>);
+
     pub(crate) struct Batch<E, T> {
         operations: Vec<Operation<T>>,
         capacity: usize,
@@ -84,10 +87,10 @@ pub(crate) mod wr {
             &mut self,
             _: &QueuePair<E>,
             operation: Operation<T>,
-            build: impl FnOnce(&T, &mut ()) -> Result<(), Error>,
+            build: impl for<'a> FnOnce(&'a T, &mut Chain<'a, '_, E>) -> Result<(), Error>,
         ) -> Result<(), Unposted<T>> {
             assert!(!self.is_full());
-            if let Err(error) = build(&operation, &mut ()) {
+            if let Err(error) = build(&operation, &mut Chain(PhantomData)) {
                 return Err(Unposted { error, operation });
             }
             self.operations.push(operation);

@@ -8,6 +8,10 @@
 //! long.
 //!
 //! A request that is alone only reads one flag here.
+//!
+//! There is no lock. A submitter that finds the batch in use posts its command alone. It may leave
+//! earlier commands in the batch: whoever uses the batch then either posts them, or adds a command,
+//! and so rings later.
 
 use super::{
     capsule::{
@@ -19,27 +23,24 @@ use super::{
 };
 use crate::{
     params::QueueConfig,
-    stats::{
-        DataMode,
-        PostPosition, //
-    },
+    stats::PostPosition,
     ulp::Ulp, //
 };
 use kernel::prelude::*;
 use rrdma::{
-    new_irq_lock,
     rdma::{
         qp::QueuePair,
         wr::{
             Batch,
             BatchCapacity,
+            Chain,
             Operation,
             Unposted, //
         },
     },
     sync::{
-        IrqLock, //
-        RelaxedBool,
+        Claim,
+        RelaxedBool, //
     },
 };
 
@@ -70,17 +71,16 @@ impl Doorbell {
 }
 
 /// Commands of a queue that wait to be posted.
-#[pin_data]
 pub(super) struct SendBatch<K: SlotLookup> {
-    #[pin]
-    waiting: IrqLock<Batch<K::Queue, Capsule<K>>>,
-    /// Whether commands wait. The context that adds one posts it later, unless another does before.
+    /// Claimed by the submitter that adds or posts. It is not full while it is not claimed.
+    waiting: Claim<Batch<K::Queue, Capsule<K>>>,
+    /// Whether commands may wait. The context that adds one posts it later, unless another does before.
     any: RelaxedBool,
 }
 
 impl<K: SlotLookup<Payload = <UlpOf<K> as Ulp>::Payload>> SendBatch<K> {
     /// Allocates an empty batch. May sleep.
-    pub(super) fn new(config: &QueueConfig) -> impl PinInit<Self, Error> {
+    pub(super) fn new(config: &QueueConfig) -> Result<Self> {
         let commands = usize::from(config.requests.min(COMMANDS));
         let room = BatchCapacity {
             operations: commands,
@@ -88,65 +88,67 @@ impl<K: SlotLookup<Payload = <UlpOf<K> as Ulp>::Payload>> SendBatch<K> {
             requests: commands,
             pieces: 0,
         };
-        try_pin_init!(Self {
-            waiting <- {
-                let waiting = Batch::new(room)?;
-                new_irq_lock!(waiting, "nvme_rdma_transport::SendBatch")
-            },
+        Ok(Self {
+            waiting: Claim::new(Batch::new(room)?),
             any: RelaxedBool::new(false),
-        }? Error)
+        })
     }
 
-    /// Returns whether commands wait.
+    /// Returns whether commands may wait.
     #[inline]
     pub(super) fn is_waiting(&self) -> bool {
         self.any.get()
     }
 
-    /// Adds a command, and posts all that wait if `doorbell` rings. Rejects commands that cannot be
-    /// posted. Any context.
+    /// Adds a command with the work requests that `build` creates, and posts all that wait if `doorbell`
+    /// rings. Rejects commands that cannot be posted. Posts the command with `post_alone` if another
+    /// submitter uses the batch. Any context.
     ///
     /// # Errors
     ///
-    /// Returns a capsule that cannot be added.
-    #[inline(never)]
+    /// Returns a capsule that cannot be added, or the result of `post_alone`.
+    #[inline(always)]
     pub(super) fn add(
         &self,
         queue: &QueuePair<K::Queue>,
         mut capsule: Operation<Capsule<K>>,
-        data_mode: DataMode,
         doorbell: Doorbell,
+        build: impl for<'a> FnOnce(&'a Capsule<K>, &mut Chain<'a, '_, K::Queue>) -> Result + Send,
+        post_alone: impl FnOnce(Operation<Capsule<K>>) -> Result<(), Unposted<Capsule<K>>>,
     ) -> Result<(), Unposted<Capsule<K>>> {
-        let mut waiting = self.waiting.lock();
-        if waiting.is_full() {
-            post(queue, &mut waiting);
-        }
+        let Some(mut waiting) = self.waiting.try_claim() else {
+            return post_alone(capsule);
+        };
         capsule.position = if waiting.is_empty() {
             PostPosition::First
         } else {
             PostPosition::Follows
         };
-        let added = waiting.push(queue, capsule, |capsule, chain| {
-            capsule.chain(data_mode, chain)
-        });
-        if doorbell == Doorbell::Ring {
+        let added = waiting.push(queue, capsule, build);
+        if doorbell == Doorbell::Ring || waiting.is_full() {
             post(queue, &mut waiting);
+            self.any.set(false);
+        } else {
+            self.any.set(true);
         }
-        self.any.set(!waiting.is_empty());
         added
     }
 
     /// Posts all commands that wait, and rejects those that cannot be posted. Any context.
     pub(super) fn send(&self, queue: &QueuePair<K::Queue>) {
-        let mut waiting = self.waiting.lock();
-        post(queue, &mut waiting);
-        self.any.set(false);
+        if let Some(mut waiting) = self.waiting.try_claim() {
+            post(queue, &mut waiting);
+            self.any.set(false);
+        }
     }
 
     /// Returns the capsules that wait to their slots, which are then reclaimed. No command may be
     /// added any more.
     pub(super) fn abandon(&self, queue: &K::Queue) {
-        let mut waiting = self.waiting.lock();
+        // No submitter is left that could have the claim.
+        let Some(mut waiting) = self.waiting.try_claim() else {
+            return;
+        };
         while let Some(capsule) = waiting.take_back() {
             if let Some(slot) = K::slot(queue, capsule.tag) {
                 slot.set_aside(capsule);
@@ -155,6 +157,8 @@ impl<K: SlotLookup<Payload = <UlpOf<K> as Ulp>::Payload>> SendBatch<K> {
     }
 }
 
+/// Posts all commands of a batch, and empties it: rejects those that cannot be posted.
+#[inline(never)]
 fn post<K: SlotLookup<Payload = <UlpOf<K> as Ulp>::Payload>>(
     queue: &QueuePair<K::Queue>,
     waiting: &mut Batch<K::Queue, Capsule<K>>,
