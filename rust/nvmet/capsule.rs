@@ -2,21 +2,28 @@
 
 //! Receives for commands.
 
-use kernel::prelude::*;
-use rrdma::rdma::{
-    cq::Completion,
-    pd::ProtectionDomain,
-    qp::{
-        QpContext,
-        QueuePair, //
+use crate::bindings;
+use kernel::{
+    prelude::*,
+    types::Opaque, //
+};
+use rrdma::{
+    rdma::{
+        cq::Completion,
+        pd::ProtectionDomain,
+        qp::{
+            QpContext,
+            QueuePair, //
+        },
+        wr::{
+            Complete,
+            Operation,
+            Receive,
+            ReceiveMemory,
+            Sge, //
+        },
     },
-    wr::{
-        Complete,
-        Operation,
-        Receive,
-        ReceiveMemory,
-        Sge, //
-    },
+    scatter::Scatterlist,
 };
 
 /// Size of a command in bytes.
@@ -25,7 +32,20 @@ pub const COMMAND_SIZE: usize = 64;
 /// Memory of a receive: a command, and the data behind it.
 ///
 /// The data has a buffer of its own, at a page boundary: block devices take only aligned memory.
-pub struct Capsule(ReceiveMemory);
+///
+/// # Invariants
+///
+/// - The first buffer has [`COMMAND_SIZE`] bytes.
+/// - `entry` lists the data from the offset `listed` on, unless that is [`UNLISTED`].
+pub struct Capsule {
+    memory: ReceiveMemory,
+    /// Lists the data for nvmet. Its length is set for each command.
+    entry: Opaque<bindings::scatterlist>,
+    listed: u32,
+}
+
+/// No data begins at this offset.
+const UNLISTED: u32 = u32::MAX;
 
 impl Capsule {
     /// Allocates a receive with room for `in_capsule` bytes of data, which may be 0. May sleep.
@@ -35,21 +55,63 @@ impl Capsule {
     /// `ENOMEM`.
     pub fn new(pd: &ProtectionDomain, in_capsule: u32) -> Result<Operation<Self>> {
         let memory = ReceiveMemory::new(pd, COMMAND_SIZE, in_capsule as usize)?;
-        Operation::new(Self(memory))
+        // INVARIANT: Allocated with this size above; nothing is listed.
+        Operation::new(Self {
+            memory,
+            entry: Opaque::zeroed(),
+            listed: UNLISTED,
+        })
     }
 
     /// Returns the command.
     #[inline]
     pub fn command(&mut self) -> &[u8; COMMAND_SIZE] {
         // Never `None`: the buffer has this size.
-        let command = self.0.first().first_chunk();
+        let command = self.memory.first().first_chunk();
         command.unwrap_or(&[0; COMMAND_SIZE])
     }
 
-    /// Returns the room for data.
+    /// Returns the command for nvmet, which may change it. It is valid until [`take_back`](Self::take_back),
+    /// or until `self` is dropped.
     #[inline]
-    pub(crate) fn data(&mut self) -> &[u8] {
-        self.0.second()
+    pub(crate) fn lend(&mut self) -> *mut bindings::nvme_command {
+        self.memory.lend_first().cast()
+    }
+
+    /// Takes the command back from nvmet.
+    #[inline]
+    pub(crate) fn take_back(&mut self) {
+        self.memory.give_first_back();
+    }
+
+    /// Returns the list of `length` bytes of the data, from `offset` on. It is valid until the next call,
+    /// or until `self` is posted or dropped. `None` if the capsule does not have these bytes, or if
+    /// `length` is 0.
+    #[inline(always)]
+    pub(crate) fn list(&mut self, offset: u32, length: u32) -> Option<Scatterlist> {
+        let end = offset.checked_add(length)?;
+        if length == 0 || end as usize > self.memory.second().len() {
+            return None;
+        }
+        // Hosts put the data at the same offset, so most commands find the entry made.
+        if offset != self.listed {
+            self.list_from(offset);
+        }
+        let entry = self.entry.get();
+        // SAFETY: The entry was made, and nobody else uses it now. By the type invariants, at least
+        // `length` bytes follow its beginning.
+        unsafe { (*entry).length = length };
+        Some(Scatterlist::new(entry, 1, length))
+    }
+
+    #[cold]
+    fn list_from(&mut self, offset: u32) {
+        let data = self.memory.second().get(offset as usize..).unwrap_or(&[]);
+        let (bytes, length) = (data.as_ptr().cast(), data.len() as c_uint);
+        // SAFETY: Nobody else uses the entry. The bytes are memory of `kmalloc()`.
+        unsafe { bindings::sg_init_one(self.entry.get(), bytes, length) };
+        // INVARIANT: Made above.
+        self.listed = offset;
     }
 }
 
@@ -69,11 +131,11 @@ impl<E: CapsuleReceiver> Complete<E> for Capsule {
 impl<E: CapsuleReceiver> Receive<E> for Capsule {
     #[inline]
     fn buffer(&self) -> Sge<'_> {
-        self.0.sge()
+        self.memory.sge()
     }
 
     #[inline]
     fn memory(&mut self) -> Option<&mut ReceiveMemory> {
-        Some(&mut self.0)
+        Some(&mut self.memory)
     }
 }

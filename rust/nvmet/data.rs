@@ -4,7 +4,6 @@
 
 use crate::{
     bindings,
-    capsule::Capsule,
     types::TransportTypes, //
 };
 use core::ptr::{
@@ -13,10 +12,7 @@ use core::ptr::{
 };
 use kernel::prelude::*;
 use rrdma::{
-    rdma::{
-        rw::RdmaRw,
-        wr::Operation, //
-    },
+    rdma::rw::RdmaRw,
     scatter::{
         Direction,
         Listed,
@@ -108,49 +104,6 @@ unsafe impl Listed for Sgl {
     }
 }
 
-/// Data that came in a capsule.
-///
-/// # Invariants
-///
-/// `offset + length` does not exceed the capsule's room for data, and `length` is not 0.
-pub struct InlineData {
-    capsule: Operation<Capsule>,
-    offset: u32,
-    length: u32,
-}
-
-impl InlineData {
-    /// Takes a capsule that was received.
-    ///
-    /// # Errors
-    ///
-    /// Returns the capsule if it does not have `length` bytes at `offset`, or if `length` is 0.
-    #[inline]
-    pub fn new(
-        mut capsule: Operation<Capsule>,
-        offset: u32,
-        length: u32,
-    ) -> Result<Self, Operation<Capsule>> {
-        let end = offset.checked_add(length);
-        let fits = end.is_some_and(|end| end as usize <= capsule.data().len());
-        if length == 0 || !fits {
-            return Err(capsule);
-        }
-        // INVARIANT: Checked above.
-        Ok(Self {
-            capsule,
-            offset,
-            length,
-        })
-    }
-
-    /// Returns the capsule.
-    #[inline]
-    pub fn into_capsule(self) -> Operation<Capsule> {
-        self.capsule
-    }
-}
-
 /// The data that a command is executed with.
 pub enum Data<T: TransportTypes> {
     /// None.
@@ -159,8 +112,6 @@ pub enum Data<T: TransportTypes> {
     List(Sgl),
     /// Data that is written to the host when the command has succeeded.
     Write(RdmaRw<Sgl, T::Endpoint>),
-    /// Data that came in the capsule.
-    Inline(InlineData),
 }
 
 impl<T: TransportTypes> Data<T> {
@@ -174,33 +125,19 @@ impl<T: TransportTypes> Data<T> {
                 Self::None => return Self::None,
                 Self::List(data) => Self::List(ptr::read(data)),
                 Self::Write(data) => Self::Write(ptr::read(data)),
-                Self::Inline(data) => Self::Inline(ptr::read(data)),
             };
             ptr::write(self, Self::None);
             taken
         }
     }
 
-    /// Returns the list of the memory, which is valid while `self` is not changed. In-capsule data is
-    /// listed in `entry`.
-    ///
-    /// # Safety
-    ///
-    /// `entry` must be valid for writes, and be used by nobody else while the result is used.
+    /// Returns the list of the memory, which is valid while `self` is not changed.
     #[inline(always)]
-    pub(crate) unsafe fn list(&mut self, entry: *mut bindings::scatterlist) -> Scatterlist {
+    pub(crate) fn list(&self) -> Scatterlist {
         let sgl = match self {
             Self::None => None,
-            Self::List(sgl) => Some(&*sgl),
+            Self::List(sgl) => Some(sgl),
             Self::Write(write) => Some(write.data()),
-            Self::Inline(data) => {
-                let from = data.offset as usize;
-                let bytes = data.capsule.data().get(from..).unwrap_or_default();
-                // SAFETY: By the type invariants, so many bytes follow. They are in memory of
-                // `kmalloc()`. The rest are the safety requirements.
-                unsafe { bindings::sg_init_one(entry, bytes.as_ptr().cast(), data.length) };
-                return Scatterlist::new(entry, 1, data.length);
-            }
         };
         sgl.map_or(Scatterlist::EMPTY, Sgl::scatterlist)
     }

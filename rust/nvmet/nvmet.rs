@@ -28,7 +28,7 @@ mod transport;
 mod types;
 
 pub use capsule::{Capsule, CapsuleReceiver, COMMAND_SIZE};
-pub use data::{Data, InlineData, Sgl};
+pub use data::{Data, Sgl};
 pub use port::Port;
 pub use registration::Registration;
 pub use request::{Begun, Completions, Parsed, Request};

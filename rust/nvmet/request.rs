@@ -3,7 +3,7 @@
 //! Requests: commands on their way through nvmet.
 //!
 //! ```text
-//!           set_command, begin              execute                      respond
+//!                 begin                     execute                      respond
 //!   Request ───────────▶ Parsed ───────────────────▶ (nvmet) ────────────────▶ Request
 //!                           │  fail(status) ─────────────▲
 //!                           └─ abandon ──▶ Request
@@ -14,7 +14,10 @@
 
 use crate::{
     bindings,
-    capsule::COMMAND_SIZE,
+    capsule::{
+        Capsule,
+        COMMAND_SIZE, //
+    },
     data::Data,
     submission_queue::SubmissionQueue,
     types::TransportTypes, //
@@ -37,9 +40,11 @@ use rrdma::{
         qp::QueuePair,
         wr::{
             Message,
-            Messages, //
+            Messages,
+            Operation, //
         },
     },
+    scatter::Scatterlist,
 };
 
 /// Size of a completion in bytes.
@@ -63,15 +68,17 @@ impl Completions {
 ///
 /// # Invariants
 ///
-/// `req` has the addresses of `command` and of the buffer of `completion`, the port of its submission queue, and a
-/// reference to this queue.
+/// - `req` has the address of the buffer of `completion`, the port of its submission queue, and a reference
+///   to this queue.
+/// - While nvmet has the request, `req` has the address of `command`, or of the command in `capsule`.
 #[repr(C)]
 struct Memory<T: TransportTypes> {
     req: Opaque<bindings::nvmet_req>,
+    /// A command whose receive is posted again before it is executed.
     command: Opaque<bindings::nvme_command>,
     completion: Message,
-    /// Lists in-capsule data.
-    entry: Opaque<bindings::scatterlist>,
+    /// The command, and the data behind it.
+    capsule: Option<Operation<Capsule>>,
     data: Data<T>,
     private: T::Command,
 }
@@ -132,7 +139,7 @@ impl<T: TransportTypes> Request<T> {
                 req: Opaque::zeroed(),
                 command: Opaque::zeroed(),
                 completion,
-                entry: Opaque::zeroed(),
+                capsule: None,
                 data: Data::None,
                 private,
             },
@@ -142,7 +149,6 @@ impl<T: TransportTypes> Request<T> {
         unsafe {
             (*req).sq = entered.into_raw();
             (*req).port = sq.port().as_raw();
-            (*req).cmd = memory.command.get();
             (*req).cqe = cqe.cast();
         }
         // INVARIANT: nvmet does not know the new memory.
@@ -188,24 +194,59 @@ impl<T: TransportTypes> Request<T> {
         &self.0.completion
     }
 
-    /// Sets the command.
+    /// Takes the capsule of the command, to be posted again.
     #[inline(always)]
-    pub fn set_command(&mut self, command: &[u8; COMMAND_SIZE]) {
+    pub fn take_capsule(&mut self) -> Option<Operation<Capsule>> {
+        let mut capsule = self.0.capsule.take()?;
+        capsule.take_back();
+        Some(capsule)
+    }
+
+    /// Passes the command in a capsule to nvmet (`nvmet_req_init`). The request keeps the capsule until
+    /// [`take_capsule`](Self::take_capsule). `queue` must be the queue pair of the submission queue. If
+    /// nvmet refuses the command, [`respond`](crate::Transport::respond) is called before this returns.
+    /// Process context.
+    #[inline(always)]
+    pub fn begin(
+        mut self,
+        queue: &QueuePair<T::Endpoint>,
+        mut capsule: Operation<Capsule>,
+    ) -> Begun<T> {
+        let command = capsule.lend();
+        if self.0.capsule.is_some() {
+            discard(self.0.capsule.take());
+        }
+        // There is nothing to drop.
+        mem::forget(self.0.capsule.replace(capsule));
+        // SAFETY: The command is in `capsule`.
+        unsafe { self.begin_at(queue, command) }
+    }
+
+    /// Passes a copy of a command to nvmet, see [`begin`](Self::begin).
+    pub fn begin_copy(
+        self,
+        queue: &QueuePair<T::Endpoint>,
+        command: &[u8; COMMAND_SIZE],
+    ) -> Begun<T> {
+        let copy = self.0.command.get();
         // SAFETY: The memory is owned, and nvmet does not use it.
         unsafe {
-            self.0
-                .command
-                .get()
-                .cast::<[u8; COMMAND_SIZE]>()
-                .write(*command);
+            copy.cast::<[u8; COMMAND_SIZE]>().write(*command);
+            self.begin_at(queue, copy)
         }
     }
 
-    /// Passes the command to nvmet (`nvmet_req_init`). `queue` must be the queue pair of the submission
-    /// queue. If nvmet refuses the command, [`respond`](crate::Transport::respond) is called before
-    /// this returns. Process context.
-    #[inline]
-    pub fn begin(mut self, queue: &QueuePair<T::Endpoint>) -> Begun<T> {
+    /// Passes a command to nvmet, see [`begin`](Self::begin).
+    ///
+    /// # Safety
+    ///
+    /// The command must be in `command` or in `capsule`.
+    #[inline(always)]
+    unsafe fn begin_at(
+        mut self,
+        queue: &QueuePair<T::Endpoint>,
+        command: *mut bindings::nvme_command,
+    ) -> Begun<T> {
         let req = self.0.req.get();
         // SAFETY: The request is owned, and has a reference to its submission queue, which is part of a
         // `SubmissionQueue` that waits for the reference when it is dropped.
@@ -216,6 +257,9 @@ impl<T: TransportTypes> Request<T> {
         }
         // nvmet writes the completion.
         let _ = self.0.completion.read();
+        // SAFETY: The request is owned.
+        // INVARIANT: By the safety requirements.
+        unsafe { (*req).cmd = command };
         let memory = NonNull::from(KBox::leak(self.0));
         // SAFETY: The memory is owned by this function until `nvmet_req_init()`, and stays at its
         // address. The request has a reference to its submission queue, which is initialised.
@@ -269,15 +313,8 @@ impl<T: TransportTypes> Parsed<T> {
     /// Returns the command.
     #[inline(always)]
     pub fn command(&self) -> [u8; COMMAND_SIZE] {
-        // SAFETY: By the type invariants, this owns the memory, which `begin` has filled.
-        unsafe {
-            self.0
-                .as_ref()
-                .command
-                .get()
-                .cast::<[u8; COMMAND_SIZE]>()
-                .read()
-        }
+        // SAFETY: By the type invariants, this owns the memory, which has the command or its capsule.
+        unsafe { (*self.req()).cmd.cast::<[u8; COMMAND_SIZE]>().read() }
     }
 
     /// Returns the opcode of the command.
@@ -298,17 +335,49 @@ impl<T: TransportTypes> Parsed<T> {
     /// result, perhaps before this returns. Process context; may sleep.
     #[inline(always)]
     pub fn execute(mut self, data: Data<T>) {
+        // SAFETY: By the type invariants, this owns the memory.
+        let memory = unsafe { self.0.as_mut() };
+        if !matches!(memory.data, Data::None) {
+            discard(mem::replace(&mut memory.data, Data::None));
+        }
+        // There is nothing to drop.
+        mem::forget(mem::replace(&mut memory.data, data));
+        let list = memory.data.list();
+        // SAFETY: The list is that of the data.
+        unsafe { self.execute_with(list) }
+    }
+
+    /// Executes the command with `length` bytes of data in its capsule, from `offset` on, as
+    /// [`execute`](Self::execute) does.
+    ///
+    /// # Errors
+    ///
+    /// Returns the command if its capsule does not have these bytes, or if `length` is 0.
+    #[inline(always)]
+    pub fn execute_in_capsule(mut self, offset: u32, length: u32) -> Result<(), Self> {
+        // SAFETY: By the type invariants, this owns the memory.
+        let capsule = unsafe { &mut self.0.as_mut().capsule };
+        match capsule.as_mut().and_then(|kept| kept.list(offset, length)) {
+            Some(list) => {
+                // SAFETY: The list is that of the capsule.
+                unsafe { self.execute_with(list) };
+                Ok(())
+            }
+            None => Err(self),
+        }
+    }
+
+    /// Executes the command.
+    ///
+    /// # Safety
+    ///
+    /// `list` must be that of the data or of the capsule.
+    #[inline(always)]
+    unsafe fn execute_with(self, list: Scatterlist) {
         let req = self.req();
-        // SAFETY: By the type invariants, this owns the memory. The data is not changed before
+        // SAFETY: By the type invariants, this owns the memory. Data and capsule are not changed before
         // nvmet returns the request.
         unsafe {
-            let memory = self.0.as_mut();
-            if !matches!(memory.data, Data::None) {
-                discard(mem::replace(&mut memory.data, Data::None));
-            }
-            // There is nothing to drop.
-            mem::forget(mem::replace(&mut memory.data, data));
-            let list = memory.data.list(memory.entry.get());
             (*req).sg = list.first();
             (*req).sg_cnt = list.entries() as c_int;
             (*req).transfer_len = list.length() as usize;

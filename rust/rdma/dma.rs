@@ -259,7 +259,15 @@ impl DmaBuffer {
         Writing(self)
     }
 
-    /// Returns the whole buffer to the device, after [`DmaBuffer::read`].
+    /// Returns the address of the bytes for C, which may read and write them, after making the writes of
+    /// the device visible to the CPU. [`DmaBuffer::give_back`] ends that.
+    #[inline]
+    pub fn lend(&mut self) -> *mut u8 {
+        self.sync_for_cpu();
+        self.bytes.as_ptr()
+    }
+
+    /// Returns the whole buffer to the device, after [`DmaBuffer::read`] or [`DmaBuffer::lend`].
     #[inline]
     pub fn give_back(&mut self) {
         self.sync_for_device();

@@ -532,8 +532,11 @@ impl<E: QpContext> QueuePair<E> {
     /// The work request must be well-formed, and the memory that it names must stay valid until it
     /// completes.
     #[inline]
-    pub(crate) unsafe fn post_raw_receive(&self, request: &bindings::ib_recv_wr) -> Result {
-        let _grace = rcu::read_lock();
+    pub(crate) unsafe fn post_raw_receive(
+        &self,
+        request: &bindings::ib_recv_wr,
+        _grace: &rcu::Guard,
+    ) -> Result {
         if self.no_receives.get() {
             return Err(self.refuse_receive());
         }

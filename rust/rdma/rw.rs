@@ -613,20 +613,22 @@ impl<E: QpContext> QueuePair<E> {
         &self,
         operation: Operation<T>,
     ) -> Result<(), Unposted<T>> {
-        let post = |body: &T, cqe, grace: &rcu::Guard| match body.rdma_rw() {
+        let grace = rcu::read_lock();
+        let post = |body: &T, cqe| match body.rdma_rw() {
             // SAFETY: The read or write is part of the body and so lives as long. Its last work
             // request completes with the entry.
-            Some(rdma_rw) => unsafe { rdma_rw.post(self, cqe, grace) },
+            Some(rdma_rw) => unsafe { rdma_rw.post(self, cqe, &grace) },
             None => Err((EINVAL, false)),
         };
         // SAFETY: `post` posts as it must, see there. If posting fails, nothing completes. The read
         // or write has its own credits.
-        unsafe { operation.post_with(self, 0, post) }
+        unsafe { operation.post_with(self, 0, &grace, post) }
     }
 
     /// Posts all work requests of the operation's RDMA write, if it has one, and its message behind them,
     /// with which the operation completes (`rdma_rw_ctx_wrs`). The message invalidates the key
-    /// `invalidate` of the peer (`IB_WR_SEND_WITH_INV`). Any context.
+    /// `invalidate` of the peer (`IB_WR_SEND_WITH_INV`). For callers that are in an RCU read-side
+    /// critical section; any context.
     ///
     /// # Errors
     ///
@@ -634,8 +636,9 @@ impl<E: QpContext> QueuePair<E> {
     /// nor write; and `EINVAL` if it has an RDMA read or no message, or if the message is mapped for
     /// another device.
     #[inline]
-    pub fn post_message<T: MessageOperation<E>>(
+    pub fn post_message_within<T: MessageOperation<E>>(
         &self,
+        grace: &rcu::Guard,
         operation: Operation<T>,
         invalidate: Option<u32>,
     ) -> Result<(), Unposted<T>>
@@ -645,7 +648,7 @@ impl<E: QpContext> QueuePair<E> {
         if let Err(error) = self.sq_credits.take(1) {
             return Err(Unposted { error, operation });
         }
-        let post = |body: &T, cqe, grace: &rcu::Guard| {
+        let post = |body: &T, cqe| {
             let message = body.message().ok_or((EINVAL, false))?;
             let send = message.work_request(self, cqe, invalidate);
             let mut send = send.map_err(|error| (error, false))?;
@@ -665,7 +668,7 @@ impl<E: QpContext> QueuePair<E> {
         };
         // SAFETY: `post` posts as it must, see there. If posting fails, nothing completes. The
         // message has the credit taken above; the write has its own.
-        let posted = unsafe { operation.post_with(self, 1, post) };
+        let posted = unsafe { operation.post_with(self, 1, grace, post) };
         posted.inspect_err(|_| self.sq_credits.put(1))
     }
 }

@@ -11,8 +11,9 @@
 //!    └── posted again               free slot ◀── completion ◀── [RDMA WRITE,] SEND
 //! ```
 //!
-//! A request is the slot of a command. Without a free one, a capsule is parked and its receive is not
-//! posted again, so that the host waits. Without credits of the send queue, a command waits.
+//! A request is the slot of a command, and keeps its capsule. Without a free one, a capsule is parked and
+//! its receive is not posted again, so that the host waits. Without credits of the send queue, a command
+//! waits.
 //!
 //! Completions of a queue run in one work of the core, one after the other. Parked capsules are also
 //! started by the thread that accepts the connection, and responses come in any context.
@@ -51,6 +52,7 @@ use kernel::{
     fmt, new_mutex,
     prelude::*,
     sync::{
+        rcu,
         Arc,
         Mutex, //
     },
@@ -75,7 +77,6 @@ use nvmet::{
     CapsuleReceiver,
     Completions,
     Data,
-    InlineData,
     Parsed,
     PortLimits,
     Request,
@@ -150,9 +151,6 @@ pub(crate) struct Slot {
     context: Option<RwContext<Sgl, TargetQueue>>,
     /// The key that the response invalidates.
     invalidate: Option<u32>,
-    /// The capsule of a command with data behind it, until the command is executed. Posted again before
-    /// the response.
-    capsule: Option<Operation<Capsule>>,
 }
 
 impl Slot {
@@ -252,7 +250,6 @@ impl TargetQueue {
                 transfer: Some(Transfer::new()?),
                 context: Some(RwContext::new(queue)?),
                 invalidate: None,
-                capsule: None,
             };
             let request = Request::new(&this.sq, &mut completions, slot)?;
             let mut slots = this.slots.lock();
@@ -339,11 +336,11 @@ impl TargetQueue {
     }
 
     /// Posts a receive again, after its command was taken.
-    #[inline]
-    fn repost(&self, queue: &QueuePair<Self>, capsule: Operation<Capsule>) {
+    #[inline(always)]
+    fn repost(&self, queue: &QueuePair<Self>, capsule: Operation<Capsule>, grace: &rcu::Guard) {
         match queue.shared_receives() {
             Some(shared) => self.share(shared, capsule),
-            None => self.posted(queue.post_receive(capsule)),
+            None => self.posted(queue.post_receive_within(grace, capsule)),
         }
     }
 
@@ -383,22 +380,40 @@ impl TargetQueue {
 
     /// Passes a command to nvmet, and executes it once it has its data. Process context.
     #[inline(always)]
-    fn begin(&self, queue: &QueuePair<Self>, mut arrived: Arrived, mut request: Request<Rdma>) {
-        request.set_command(arrived.capsule.command());
-        // A receive is posted before any response to its command: nvmet may refuse the command. A host
-        // that uses all its credits would otherwise find none.
-        match arrived.data {
-            0 => self.repost(queue, arrived.capsule),
-            _ => put(&mut request.private_mut().capsule, arrived.capsule),
-        }
-        match request.begin(queue) {
+    fn begin(&self, queue: &QueuePair<Self>, arrived: Arrived, request: Request<Rdma>) {
+        let Arrived { capsule, data } = arrived;
+        let begun = match queue.shared_receives() {
+            Some(shared) => self.begin_shared(queue, shared, capsule, request),
+            None => request.begin(queue, capsule),
+        };
+        match begun {
             Begun::Parsed(parsed) => match parsed.opcode() {
-                Command::FABRICS => self.take_data_of_fabrics(queue, arrived.data, parsed),
-                _ => self.take_data(queue, arrived.data, parsed),
+                Command::FABRICS => self.take_data_of_fabrics(queue, data, parsed),
+                _ => self.take_data(queue, data, parsed),
             },
             Begun::Answered => {}
             Begun::Refused(request) => discard(request),
         }
+    }
+
+    /// Passes a command to nvmet that took a shared receive. The receive is posted again at once, unless
+    /// the data of the command is in it: the commands of a host may take long, as it must answer RDMA
+    /// READs. Other hosts need the receive meanwhile.
+    // Apart, as it saves more registers.
+    #[inline(never)]
+    fn begin_shared(
+        &self,
+        queue: &QueuePair<Self>,
+        shared: &SharedReceiveQueue<Self>,
+        mut capsule: Operation<Capsule>,
+        request: Request<Rdma>,
+    ) -> Begun<Rdma> {
+        let command = *capsule.command();
+        if CommandData::is_in_capsule(&Command::from_bytes(command)) {
+            return request.begin(queue, capsule);
+        }
+        self.posted(shared.post(capsule));
+        request.begin_copy(queue, &command)
     }
 
     #[cold]
@@ -422,16 +437,10 @@ impl TargetQueue {
         let data = checked.and_then(|()| CommandData::of(&command, limits));
         let opcode = command.opcode();
         match data {
-            Ok(CommandData::None) => {
-                self.return_capsule(queue, parsed.private_mut());
-                parsed.execute(Data::None);
-            }
+            Ok(CommandData::None) => parsed.execute(Data::None),
             Ok(CommandData::InCapsule { offset, length }) => {
-                let capsule = parsed.private_mut().capsule.take();
-                let data = capsule.map(|capsule| InlineData::new(capsule, offset, length));
-                match data {
-                    Some(Ok(data)) => parsed.execute(Data::Inline(data)),
-                    other => self.lacks_data(queue, parsed, other.and_then(Result::err)),
+                if let Err(parsed) = parsed.execute_in_capsule(offset, length) {
+                    lacks_data(parsed);
                 }
             }
             Ok(CommandData::Keyed {
@@ -440,7 +449,6 @@ impl TargetQueue {
                 key,
                 invalidate,
             }) => {
-                self.return_capsule(queue, parsed.private_mut());
                 parsed.private_mut().invalidate =
                     (invalidate == Invalidate::ByTarget).then_some(key);
                 let remote = RemoteKey {
@@ -458,20 +466,6 @@ impl TargetQueue {
             }
             Err(code) => self.refuse(parsed, opcode, code),
         }
-    }
-
-    /// Ends a command whose data is not in its capsule. Unreachable: it was checked against the length.
-    #[cold]
-    fn lacks_data(
-        &self,
-        queue: &QueuePair<Self>,
-        parsed: Parsed<Rdma>,
-        capsule: Option<Operation<Capsule>>,
-    ) {
-        if let Some(capsule) = capsule {
-            self.repost(queue, capsule);
-        }
-        parsed.fail(Code::INVALID_SGL_OFFSET.get() | DNR);
     }
 
     /// Ends a command whose data is not where it may be.
@@ -572,54 +566,33 @@ impl TargetQueue {
             Data::None => {}
             Data::Write(write) => drop(request.private_mut().finish(write)),
             Data::List(data) => drop(data),
-            // Unreachable: it was returned before the response.
-            Data::Inline(data) => discard(data),
         }
         self.release(queue, request);
-    }
-
-    /// Posts the receive of a command again that was kept for its data.
-    #[inline(always)]
-    fn return_data(&self, queue: &QueuePair<Self>, request: &mut Request<Rdma>) {
-        if let Data::Inline(data) = request.take_data() {
-            self.repost(queue, data.into_capsule());
-        }
-    }
-
-    /// Posts the receive of a command again that was kept, though the command is not executed with its
-    /// data.
-    #[inline(always)]
-    fn return_capsule(&self, queue: &QueuePair<Self>, slot: &mut Slot) {
-        if slot.capsule.is_some() {
-            self.repost_kept(queue, slot);
-        }
-    }
-
-    #[cold]
-    fn repost_kept(&self, queue: &QueuePair<Self>, slot: &mut Slot) {
-        if let Some(capsule) = slot.capsule.take() {
-            self.repost(queue, capsule);
-        }
     }
 
     /// Sends the response of a command (`queue_response`). Any context.
     #[inline]
     pub(crate) fn respond(queue: &QueuePair<Self>, mut request: Request<Rdma>) {
         let this = queue.context();
-        match request.data() {
-            Data::Inline(_) => this.return_data(queue, &mut request),
-            // A command that failed has no data.
-            Data::Write(_) if !request.has_succeeded() => this.drop_data(&mut request),
-            _ => {}
+        // A command that failed has no data.
+        if matches!(request.data(), Data::Write(_)) && !request.has_succeeded() {
+            this.drop_data(&mut request);
         }
-        this.return_capsule(queue, request.private_mut());
+        let grace = rcu::read_lock();
+        // A receive is posted before any response to its command. A host that uses all its credits would
+        // otherwise find none.
+        if let Some(capsule) = request.take_capsule() {
+            this.repost(queue, capsule, &grace);
+        }
         let Some(mut transfer) = request.private_mut().transfer.take() else {
             return discard(request);
         };
         let invalidate = request.private_mut().invalidate.take();
         request.give_completion();
         transfer.set(TransferState::Respond(request));
-        if let Err(unposted) = queue.post_message(transfer, invalidate) {
+        let posted = queue.post_message_within(&grace, transfer, invalidate);
+        drop(grace);
+        if let Err(unposted) = posted {
             this.cannot_respond(queue, unposted.operation);
         }
     }
@@ -694,7 +667,11 @@ impl TargetQueue {
     ) {
         parsed.private_mut().give_up(read);
         self.transfer_failed("RDMA READ", failure);
-        self.release(queue, parsed.abandon());
+        let mut request = parsed.abandon();
+        if let Some(capsule) = request.take_capsule() {
+            Self::give_back(queue, capsule);
+        }
+        self.release(queue, request);
     }
 
     /// Ends the connection, as a work request has failed.
@@ -753,6 +730,12 @@ fn read_data(
     if let Err(unposted) = queue.post_rdma_rw(transfer) {
         cannot_read(unposted.operation);
     }
+}
+
+/// Ends a command whose data is not in its capsule. Unreachable: it was checked against the length.
+#[cold]
+fn lacks_data(parsed: Parsed<Rdma>) {
+    parsed.fail(Code::INVALID_SGL_OFFSET.get() | DNR);
 }
 
 /// Ends a command whose RDMA READ cannot be posted.

@@ -144,8 +144,8 @@ impl<T> Operation<T> {
         slot
     }
 
-    /// Posts the operation to `queue` with `post`, which gets its body, its completion entry, and the
-    /// guard of the RCU read-side critical section.
+    /// Posts the operation to `queue` with `post`, which gets its body and its completion entry, in the
+    /// RCU read-side critical section of `_grace`.
     ///
     /// The error of `post` has an errno, and whether some work requests were posted. If so, the
     /// operation is partially posted, and this function succeeds. Otherwise it returns the
@@ -163,7 +163,8 @@ impl<T> Operation<T> {
         self,
         queue: &QueuePair<E>,
         credits: u32,
-        post: impl FnOnce(&T, *mut bindings::ib_cqe, &rcu::Guard) -> Result<(), (Error, bool)>,
+        _grace: &rcu::Guard,
+        post: impl FnOnce(&T, *mut bindings::ib_cqe) -> Result<(), (Error, bool)>,
     ) -> Result<(), Unposted<T>>
     where
         T: Complete<E>,
@@ -175,10 +176,7 @@ impl<T> Operation<T> {
             (*slot.as_ptr()).entry.credits = credits;
             &(*slot.as_ptr()).body
         };
-        // A drain waits for this guard. So it completes this operation, if that is partially
-        // posted.
-        let grace = rcu::read_lock();
-        match post(body, slot.as_ptr().cast(), &grace) {
+        match post(body, slot.as_ptr().cast()) {
             Ok(()) => Ok(()),
             Err((error, false)) => Err(Unposted {
                 error,
@@ -186,8 +184,8 @@ impl<T> Operation<T> {
                 operation: unsafe { Self::from_posted(slot) },
             }),
             Err((error, true)) => {
-                // SAFETY: By the safety requirements no work request completes with the entry. The
-                // guard is still held.
+                // SAFETY: By the safety requirements no work request completes with the entry. A drain
+                // waits for `_grace`, so it completes this operation.
                 unsafe { queue.strand(slot.cast(), error) };
                 Ok(())
             }

@@ -322,16 +322,32 @@ impl<E: QpContext> QueuePair<E> {
     /// - `EINVAL`: the queue pair takes its receives from a shared queue, or the buffer is mapped
     ///   for another device or not for writing by the device.
     /// - Any error of the driver; `ENOMEM` if the receive queue is full.
-    // Always inlined: hosts post a receive for each I/O.
     #[inline(always)]
     pub fn post_receive<T: Receive<E>>(&self, operation: Operation<T>) -> Result<(), Unposted<T>> {
+        self.post_receive_within(&rcu::read_lock(), operation)
+    }
+
+    /// Posts a receive as [`post_receive`](Self::post_receive) does, for callers that are already in an
+    /// RCU read-side critical section.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`post_receive`](Self::post_receive).
+    // Always inlined: hosts post a receive for each I/O.
+    #[inline(always)]
+    pub fn post_receive_within<T: Receive<E>>(
+        &self,
+        grace: &rcu::Guard,
+        operation: Operation<T>,
+    ) -> Result<(), Unposted<T>> {
         let slot = operation.into_received::<E>();
         // SAFETY: The slot is a live allocation that nobody else has.
         let body = unsafe { &mut (*slot.as_ptr()).body };
         let (memory, cqe) = (self.local_memory(), slot.as_ptr().cast());
         // SAFETY: The work request is well-formed. The memory that it names belongs to the slot,
         // which is valid until its completion.
-        let post = |request: &bindings::ib_recv_wr| unsafe { self.post_raw_receive(request) };
+        let post =
+            |request: &bindings::ib_recv_wr| unsafe { self.post_raw_receive(request, grace) };
         let result = with_receive_wr(body, memory, cqe, post);
         result.map_err(|error| Unposted {
             error,

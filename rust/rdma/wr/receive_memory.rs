@@ -80,6 +80,18 @@ impl ReceiveMemory {
         self.first.read()
     }
 
+    /// Returns the address of the first buffer for C, see [`DmaBuffer::lend`].
+    #[inline]
+    pub fn lend_first(&mut self) -> *mut u8 {
+        self.first.lend()
+    }
+
+    /// Returns the first buffer to the device, after [`lend_first`](Self::lend_first).
+    #[inline]
+    pub fn give_first_back(&mut self) {
+        self.first.give_back();
+    }
+
     /// Returns the bytes of the second buffer, after making the writes of the device visible to the CPU.
     /// Without a second buffer there are no bytes.
     #[inline]

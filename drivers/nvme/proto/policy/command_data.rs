@@ -84,6 +84,11 @@ impl CommandData {
         }
     }
 
+    /// Returns whether the data of a command is in its capsule, as its host says.
+    pub fn is_in_capsule(command: &Command) -> bool {
+        matches!(Sgl::parse(&command.sgl()), Ok(DataBlock::InCapsule { .. }))
+    }
+
     #[inline]
     fn in_capsule(command: &Command, offset: u64, length: u32, room: u32) -> Result<Self, Code> {
         if command.direction() != Direction::ToTarget {

@@ -101,6 +101,8 @@ fn unknown_descriptors() {
             0x00..=0x0f | 0x40..=0x4f => Err(Code::INVALID_FIELD),
             _ => Err(Code::INVALID_SGL_TYPE),
         };
-        assert_eq!(CommandData::of(&command(WRITE, sgl), LIMITS), expected);
+        let command = command(WRITE, sgl);
+        assert_eq!(CommandData::of(&command, LIMITS), expected);
+        assert_eq!(CommandData::is_in_capsule(&command), kind == 0x01);
     }
 }
