@@ -133,9 +133,10 @@ impl RwCqe {
 ///
 /// # Invariants
 ///
-/// While `data` is `Some`, `raw` is initialised for a queue pair, in `direction`, with the memory in
-/// `list`, which `data` owns. `list` is a list of `data`, or `table`.
-struct State<D> {
+/// - While `data` is `Some`, `raw` is initialised for the queue pair, in `direction`, with the memory in
+///   `list`, which `data` owns. `list` is a list of `data`, or `table`.
+/// - `queue` is `Some` except in the list of a [`DeferredRelease`](super::qp::DeferredRelease).
+struct State<D, E: QpContext> {
     raw: Opaque<bindings::rdma_rw_ctx>,
     rw_cqe: RwCqe,
     table: ScatterTable,
@@ -146,19 +147,27 @@ struct State<D> {
     /// Set by the first attempt to post; a second one is refused, even if the first one failed.
     posted: Cell<bool>,
     data: Option<D>,
+    queue: Option<Arc<QueuePair<E>>>,
 }
 
-// SAFETY: Nothing in the state is bound to a thread, and the data is `Send`.
-unsafe impl<D: Send> Send for State<D> {}
+// SAFETY: Nothing in the state is bound to a thread. The data and the queue pair are `Send`.
+unsafe impl<D: Send, E: QpContext> Send for State<D, E> {}
 
-impl<D: Send> Deferred for State<D> {
+impl<D: Send, E: QpContext> Deferred for State<D, E> {
     unsafe fn release(&mut self, qp: *mut bindings::ib_qp) {
         // SAFETY: By the safety requirements. Only a state with data is deferred.
         unsafe { self.destroy(qp) }
     }
 }
 
-impl<D> State<D> {
+impl<D, E: QpContext> State<D, E> {
+    /// Returns the queue pair of a state that is not deferred.
+    #[inline]
+    fn queue(&self) -> &QueuePair<E> {
+        // SAFETY: By the type invariants. A deferred state has no `RwContext`, which is the only user.
+        unsafe { self.queue.as_ref().unwrap_unchecked() }
+    }
+
     /// Destroys `raw`: returns the regions to the core, and unmaps the memory.
     ///
     /// # Safety
@@ -188,10 +197,7 @@ impl<D> State<D> {
 /// # Invariants
 ///
 /// Except in an [`RdmaRw`], the state has no data.
-pub struct RwContext<D: Listed + Send + 'static, E: QpContext> {
-    entry: KBox<DeferredEntry<State<D>>>,
-    queue: Arc<QueuePair<E>>,
-}
+pub struct RwContext<D: Listed + Send + 'static, E: QpContext>(KBox<DeferredEntry<State<D, E>>>);
 
 /// Why a read or write could not be prepared, with what it was to be made of.
 pub struct Unprepared<D: Listed + Send + 'static, E: QpContext> {
@@ -236,11 +242,9 @@ where
             requests: 0,
             posted: Cell::new(false),
             data: None,
+            queue: Some(queue.clone()),
         };
-        Ok(Self {
-            entry: KBox::new(DeferredEntry::new(state), GFP_KERNEL)?,
-            queue: queue.clone(),
-        })
+        Ok(Self(KBox::new(DeferredEntry::new(state), GFP_KERNEL)?))
     }
 
     /// Prepares an RDMA read from the start of `remote` that fills `data` (`rdma_rw_ctx_init`). May
@@ -281,13 +285,9 @@ where
     ) -> Result<RdmaRw<D, E>, Unprepared<D, E>> {
         match self.map(&mut data, remote, direction) {
             Ok(()) => {
+                // By the type invariants there is no data to drop.
                 // INVARIANT: `map` initialised the state with the memory of `data`.
-                let place = &mut self.entry.value.data;
-                if place.is_some() {
-                    discard(place.take());
-                }
-                // There is nothing to drop.
-                mem::forget(place.replace(data));
+                mem::forget(self.0.value.data.replace(data));
                 // INVARIANT: `map` took the credits.
                 Ok(RdmaRw(ManuallyDrop::new(self)))
             }
@@ -302,11 +302,10 @@ where
     /// Initialises the state, except for its data, and takes the credits.
     #[inline(always)]
     fn map(&mut self, data: &mut D, remote: &RemoteKey, direction: Direction) -> Result {
-        let queue = &*self.queue;
-        let state = &mut self.entry.value;
+        let state = &mut self.0.value;
         // SAFETY: The table is in a `KBox`, and is not moved out of it.
         let list = data.list(unsafe { Pin::new_unchecked(&mut state.table) })?;
-        let length = list.length();
+        let (length, queue) = (list.length(), state.queue());
         if length == 0 || !remote.covers(length) || !data.allows(direction) {
             return Err(EINVAL);
         }
@@ -327,13 +326,15 @@ where
             )
         };
         check(requests)?;
-        state.requests = requests as u32;
+        let requests = requests as u32;
+        state.requests = requests;
         state.list = list;
         state.direction = direction;
         state.posted.set(false);
         state.rw_cqe.operation.set(ptr::null_mut());
         state.rw_cqe.moved.set(false);
-        queue.rw_credits.take(state.requests).inspect_err(|_| {
+        let queue = state.queue();
+        queue.rw_credits.take(requests).inspect_err(|_| {
             // SAFETY: The state was initialised above for `queue`, as with data, and never posted.
             // The caller does not set the data.
             unsafe { state.destroy(queue.as_raw()) }
@@ -355,8 +356,8 @@ pub struct RdmaRw<D: Listed + Send + 'static, E: QpContext>(ManuallyDrop<RwConte
 
 impl<D: Listed + Send + 'static, E: QpContext> RdmaRw<D, E> {
     #[inline]
-    fn state(&self) -> &State<D> {
-        &self.0.entry.value
+    fn state(&self) -> &State<D, E> {
+        &self.0 .0.value
     }
 
     #[inline]
@@ -397,22 +398,21 @@ impl<D: Listed + Send + 'static, E: QpContext> RdmaRw<D, E> {
     #[inline(always)]
     unsafe fn end(&mut self) -> Option<Finished<D, E>> {
         // SAFETY: By the safety requirements the context is taken once.
-        let RwContext { mut entry, queue } = unsafe { ManuallyDrop::take(&mut self.0) };
-        let state = &mut entry.value;
+        let mut context = unsafe { ManuallyDrop::take(&mut self.0) };
+        let state = &mut context.0.value;
         // The caller owns the read or write, so it has completed or was never posted.
-        if is_exposed(state, &queue) {
-            // SAFETY: By the type invariants the state belongs to `queue`. Nothing of it is posted.
-            unsafe { defer(entry, queue) };
+        if is_exposed(state) {
+            // SAFETY: By the type invariants the state has data. Nothing of it is posted.
+            unsafe { defer(context) };
             return None;
         }
         // SAFETY: By the type invariants, the state is initialised for the queue pair. Nothing of
         // it is posted. The data is taken next.
-        unsafe { state.destroy(queue.as_raw()) };
+        unsafe { state.destroy(state.queue().as_raw()) };
         // SAFETY: By the type invariants the state has data.
+        // INVARIANT: The data is taken.
         let data = unsafe { state.data.take().unwrap_unchecked() };
-        queue.rw_credits.put(state.requests);
-        // INVARIANT: The data was taken.
-        let context = RwContext { entry, queue };
+        state.queue().rw_credits.put(state.requests);
         Some(Finished { data, context })
     }
 
@@ -469,11 +469,11 @@ impl<D: Listed + Send + 'static, E: QpContext> RdmaRw<D, E> {
     ///
     /// `EINVAL` if it belongs to another queue pair, or was posted before.
     #[inline]
-    fn begin(&self, queue: &QueuePair<E>) -> Result<&State<D>> {
-        if !ptr::eq(queue, &*self.0.queue) {
+    fn begin(&self, queue: &QueuePair<E>) -> Result<&State<D, E>> {
+        let state = self.state();
+        if !ptr::eq(queue, state.queue()) {
             return Err(EINVAL);
         }
-        let state = self.state();
         match state.posted.replace(true) {
             false => Ok(state),
             true => Err(EINVAL),
@@ -485,25 +485,26 @@ impl<D: Listed + Send + 'static, E: QpContext> RdmaRw<D, E> {
 ///
 /// # Safety
 ///
-/// The state must have data, and be initialised for `queue`. Nothing of it may be posted.
+/// The state must have data. Nothing of it may be posted.
 #[cold]
-unsafe fn defer<D: Send + 'static, E: QpContext>(
-    entry: KBox<DeferredEntry<State<D>>>,
-    queue: Arc<QueuePair<E>>,
-) {
+unsafe fn defer<D: Listed + Send + 'static, E: QpContext>(mut context: RwContext<D, E>) {
+    // Otherwise the queue pair would own itself.
+    let Some(queue) = context.0.value.queue.take() else {
+        return;
+    };
     // SAFETY: By the safety requirements of this function.
-    unsafe { queue.deferred_release.add(entry) };
+    unsafe { queue.deferred_release.add(context.0) };
 }
 
 /// Returns whether the peer may still write to the data. On iWARP, the peer has a key for the data
 /// of an RDMA read. The key is invalid only after the read succeeded, or after the region is
 /// deregistered, with the queue pair.
 #[inline]
-fn is_exposed<D, E: QpContext>(state: &State<D>, queue: &QueuePair<E>) -> bool {
+fn is_exposed<D, E: QpContext>(state: &State<D, E>) -> bool {
     state.direction == Direction::FromDevice
         && !state.rw_cqe.moved.get()
         && !state.rw_cqe.operation.get().is_null()
-        && queue.device().is_rnic()
+        && state.queue().device().is_rnic()
 }
 
 /// Returns the list of the work requests. The last one completes with `cqe`; or, if that is null,
@@ -515,7 +516,7 @@ fn is_exposed<D, E: QpContext>(state: &State<D>, queue: &QueuePair<E>) -> bool {
 /// call advances the keys of the regions. `next` must be null or a work request.
 #[inline]
 unsafe fn work_requests<D, E: QpContext>(
-    state: &State<D>,
+    state: &State<D, E>,
     queue: &QueuePair<E>,
     cqe: *mut bindings::ib_cqe,
     next: *mut bindings::ib_send_wr,
@@ -576,10 +577,6 @@ impl<D: Listed + Send + 'static, E: QpContext> Drop for RdmaRw<D, E> {
         unsafe { self.end() };
     }
 }
-
-/// Drops what is not there, out of the way of what is frequent.
-#[cold]
-fn discard<D>(_value: D) {}
 
 /// An operation with an RDMA read or write.
 pub trait RwOperation<E: QpContext>: Complete<E> {
@@ -645,7 +642,7 @@ impl<E: QpContext> QueuePair<E> {
     where
         E::QpType: Reliable,
     {
-        if let Err(error) = self.sq_credits.take(1) {
+        if let Err(error) = self.sq_credits.take_one() {
             return Err(Unposted { error, operation });
         }
         let post = |body: &T, cqe| {

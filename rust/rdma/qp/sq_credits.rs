@@ -48,11 +48,34 @@ impl SqCredits {
     pub(in crate::rdma) fn take(&self, credits: u32) -> Result {
         let before = self.free.fetch_sub(credits as i32, Ordering::Acquire);
         // In this form it is a test of the sign that the subtraction leaves.
-        if before.wrapping_sub(credits as i32) >= 0 {
-            return Ok(());
+        match before.wrapping_sub(credits as i32) >= 0 {
+            true => Ok(()),
+            false => Err(self.refuse(credits)),
         }
+    }
+
+    /// Takes one credit. Any context.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`take`](Self::take).
+    #[inline]
+    pub(in crate::rdma) fn take_one(&self) -> Result {
+        // In this form it is a test of the flags that the subtraction sets.
+        match self.free.fetch_sub(1, Ordering::Acquire) > 0 {
+            true => Ok(()),
+            false => Err(self.refuse(1)),
+        }
+    }
+
+    /// Returns credits that were taken though there are too few, and the error.
+    #[cold]
+    fn refuse(&self, credits: u32) -> Error {
         self.put(credits);
-        Err(if credits > self.all { EINVAL } else { EAGAIN })
+        match credits > self.all {
+            true => EINVAL,
+            false => EAGAIN,
+        }
     }
 
     /// Returns credits. Any context.
