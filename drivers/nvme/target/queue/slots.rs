@@ -56,10 +56,7 @@ impl<R> Slots<R> {
 /// Puts a value where there is none.
 #[inline(always)]
 pub(super) fn put<T>(place: &mut Option<T>, value: T) {
-    if place.is_some() {
-        discard(place.take());
-    }
-    // There is nothing to drop.
+    // There is nothing to drop, which the compiler cannot know.
     mem::forget(place.replace(value));
 }
 
