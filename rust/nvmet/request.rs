@@ -5,12 +5,15 @@
 //! ```text
 //!                 begin                     execute                      respond
 //!   Request ───────────▶ Parsed ───────────────────▶ (nvmet) ────────────────▶ Request
-//!                           │  fail(status) ─────────────▲
-//!                           └─ abandon ──▶ Request
+//!      ▲                  ▲ │  fail(status) ─────────────▲                        │
+//!      │   read, data_read└─┤                                                     │
+//!      │                    └─ abandon ──▶ Request                                │
+//!      └────────────────────────────────────────────────── responded ◀── send ◀───┘
 //! ```
 //!
-//! Each is the only owner of the request's memory. While nvmet has it, nobody else does. A request has
-//! a reference to its submission queue all its life, so a command can begin without taking one.
+//! Each is the only owner of the request's memory. While nvmet or the device has it, nobody else does. A
+//! request has a reference to its submission queue all its life, so a command can begin without taking
+//! one. Its memory is that of an [`Operation`], by which the data is read and the completion is sent.
 
 use crate::{
     bindings,
@@ -18,8 +21,12 @@ use crate::{
         Capsule,
         COMMAND_SIZE, //
     },
-    data::Data,
+    data::{
+        Data,
+        Sgl, //
+    },
     submission_queue::SubmissionQueue,
+    transport::Transport,
     types::TransportTypes, //
 };
 use core::{
@@ -31,14 +38,22 @@ use core::{
 };
 use kernel::{
     prelude::*,
+    sync::rcu,
     types::Opaque, //
 };
 use rrdma::{
     errno::ENOTCONN,
     rdma::{
+        cq::Completion,
         device::DeviceRef,
         qp::QueuePair,
+        rw::{
+            MessageOperation,
+            RdmaRw,
+            RwOperation, //
+        },
         wr::{
+            Complete,
             Message,
             Messages,
             Operation, //
@@ -71,6 +86,7 @@ impl Completions {
 /// - `req` has the address of the buffer of `completion`, the port of its submission queue, and a reference
 ///   to this queue.
 /// - While nvmet has the request, `req` has the address of `command`, or of the command in `capsule`.
+/// - While `reading` is `Some`, nvmet has parsed the command and not executed it.
 #[repr(C)]
 struct Memory<T: TransportTypes> {
     req: Opaque<bindings::nvmet_req>,
@@ -80,8 +96,13 @@ struct Memory<T: TransportTypes> {
     /// The command, and the data behind it.
     capsule: Option<Operation<Capsule>>,
     data: Data<T>,
+    /// The RDMA READ of the data, while it is posted.
+    reading: Option<RdmaRw<Sgl, T::Endpoint>>,
     private: T::Command,
 }
+
+// SAFETY: The memory is not tied to a thread. The transport's part is `Send`.
+unsafe impl<T: TransportTypes> Send for Memory<T> {}
 
 impl<T: TransportTypes> Drop for Memory<T> {
     fn drop(&mut self) {
@@ -97,10 +118,7 @@ impl<T: TransportTypes> Drop for Memory<T> {
 /// # Invariants
 ///
 /// nvmet does not use the memory.
-pub struct Request<T: TransportTypes>(KBox<Memory<T>>);
-
-// SAFETY: The memory is owned, and not tied to a thread. The transport's part is `Send`.
-unsafe impl<T: TransportTypes> Send for Request<T> {}
+pub struct Request<T: TransportTypes>(Operation<Memory<T>>);
 
 /// What became of a request that began.
 pub enum Begun<T: TransportTypes> {
@@ -130,24 +148,23 @@ impl<T: TransportTypes> Request<T> {
         let mut completion = completions.0.alloc()?;
         // It stays at its address, and is aligned as memory of `kmalloc()` of this size.
         let cqe = completion.write().as_mut_ptr();
-        let memory = KBox::new_uninit(GFP_KERNEL)?;
         let entered = sq.enter().ok_or(ENOTCONN)?;
+        let req = Opaque::<bindings::nvmet_req>::zeroed();
+        // SAFETY: The memory is owned.
+        unsafe { (*req.get()).sq = entered.into_raw() };
         // INVARIANT: `Memory` owns the reference. The other fields are set below.
-        let memory: KBox<Memory<T>> = KBox::write(
-            memory,
-            Memory {
-                req: Opaque::zeroed(),
-                command: Opaque::zeroed(),
-                completion,
-                capsule: None,
-                data: Data::None,
-                private,
-            },
-        );
+        let memory = Operation::new(Memory {
+            req,
+            command: Opaque::zeroed(),
+            completion,
+            capsule: None,
+            data: Data::None,
+            reading: None,
+            private,
+        })?;
         let req = memory.req.get();
         // SAFETY: The memory is owned, and stays at its address.
         unsafe {
-            (*req).sq = entered.into_raw();
             (*req).port = sq.port().as_raw();
             (*req).cqe = cqe.cast();
         }
@@ -180,18 +197,6 @@ impl<T: TransportTypes> Request<T> {
         let status = unsafe { (*(*self.0.req.get()).cqe).status };
         // Bit 0 is the phase tag.
         u16::from_le(status) >> 1 == 0
-    }
-
-    /// Passes the completion to the device, before it is posted.
-    #[inline]
-    pub fn give_completion(&mut self) {
-        self.0.completion.give_back();
-    }
-
-    /// Returns the completion, to be sent.
-    #[inline]
-    pub fn completion(&self) -> &Message {
-        &self.0.completion
     }
 
     /// Takes the capsule of the command, to be posted again.
@@ -260,7 +265,7 @@ impl<T: TransportTypes> Request<T> {
         // SAFETY: The request is owned.
         // INVARIANT: By the safety requirements.
         unsafe { (*req).cmd = command };
-        let memory = NonNull::from(KBox::leak(self.0));
+        let memory = self.0.into_raw();
         // SAFETY: The memory is owned by this function until `nvmet_req_init()`, and stays at its
         // address. The request has a reference to its submission queue, which is initialised.
         let parsed = unsafe { bindings::nvmet_req_init(req, sq.as_raw(), sq.port().ops()) };
@@ -279,9 +284,68 @@ impl<T: TransportTypes> Request<T> {
     #[inline]
     pub(crate) unsafe fn from_raw(req: *mut bindings::nvmet_req) -> Self {
         // SAFETY: By the safety requirements. `req` is the first field of the memory, which `begin`
-        // leaked.
+        // passed on.
         // INVARIANT: By the safety requirements.
-        Self(unsafe { KBox::from_raw(req.cast::<Memory<T>>()) })
+        Self(unsafe { Operation::from_raw(NonNull::new_unchecked(req.cast::<Memory<T>>())) })
+    }
+}
+
+impl<T: Transport> Request<T> {
+    /// Sends the completion, behind the data that is to be written to the host. The message invalidates
+    /// the key `invalidate`. [`responded`](Transport::responded) is called when it has completed. Any
+    /// context.
+    ///
+    /// # Errors
+    ///
+    /// Returns the request if the completion cannot be posted.
+    #[inline(always)]
+    pub fn send(
+        mut self,
+        grace: &rcu::Guard,
+        queue: &QueuePair<T::Endpoint>,
+        invalidate: Option<u32>,
+    ) -> Result<(), Self> {
+        self.0.completion.give_back();
+        let posted = queue.post_message_within(grace, self.0, invalidate);
+        posted.map_err(|unposted| Self(unposted.operation))
+    }
+}
+
+impl<T: Transport> RwOperation<T::Endpoint> for Memory<T> {
+    type Data = Sgl;
+
+    #[inline]
+    fn rdma_rw(&self) -> Option<&RdmaRw<Sgl, T::Endpoint>> {
+        match &self.data {
+            Data::Write(write) => Some(write),
+            _ => self.reading.as_ref(),
+        }
+    }
+}
+
+impl<T: Transport> MessageOperation<T::Endpoint> for Memory<T> {
+    #[inline]
+    fn message(&self) -> Option<&Message> {
+        Some(&self.completion)
+    }
+}
+
+impl<T: Transport> Complete<T::Endpoint> for Memory<T> {
+    #[inline]
+    fn complete(
+        mut operation: Operation<Self>,
+        queue: &QueuePair<T::Endpoint>,
+        completion: &Completion<'_>,
+    ) {
+        if operation.reading.is_none() {
+            // INVARIANT: nvmet does not know the memory of a request that was sent.
+            return T::responded(queue, Request(operation), completion);
+        }
+        if let Some(read) = operation.reading.take() {
+            // INVARIANT: By the type invariants of `Memory`.
+            let parsed = Parsed(operation.into_raw());
+            T::data_read(queue, parsed, read, completion);
+        }
     }
 }
 
@@ -412,6 +476,35 @@ impl<T: TransportTypes> Parsed<T> {
             bindings::nvmet_req_uninit(req);
             Request::from_raw(req)
         }
+    }
+}
+
+impl<T: Transport> Parsed<T> {
+    /// Posts the RDMA READ of the data. [`data_read`](Transport::data_read) is called when it has
+    /// completed. Any context.
+    ///
+    /// # Errors
+    ///
+    /// Returns the command and the read if this cannot be posted.
+    #[inline(always)]
+    pub fn read(
+        mut self,
+        queue: &QueuePair<T::Endpoint>,
+        read: RdmaRw<Sgl, T::Endpoint>,
+    ) -> Result<(), (Self, Option<RdmaRw<Sgl, T::Endpoint>>)> {
+        let memory = self.0;
+        // There is nothing to drop.
+        // INVARIANT: This is such a command.
+        // SAFETY: By the type invariants, this owns the memory.
+        mem::forget(unsafe { self.0.as_mut() }.reading.replace(read));
+        mem::forget(self);
+        // SAFETY: `begin` got the memory from an operation, and this has owned it since.
+        let operation = unsafe { Operation::from_raw(memory) };
+        queue.post_rdma_rw(operation).map_err(|unposted| {
+            let mut operation = unposted.operation;
+            let read = operation.reading.take();
+            (Self(operation.into_raw()), read)
+        })
     }
 }
 

@@ -105,15 +105,11 @@ use rrdma::{
             Rc, //
         },
         rw::{
-            MessageOperation,
             RdmaRw,
-            RwContext,
-            RwOperation, //
+            RwContext, //
         },
         srq::SharedReceiveQueue,
         wr::{
-            Complete,
-            Message,
             Operation,
             Unposted, //
         },
@@ -124,18 +120,6 @@ use rrdma::{
 /// Do Not Retry, in the form of `include/linux/nvme.h`.
 const DNR: u16 = 0x4000;
 
-/// The work requests of a command: the RDMA READ of its data, or its response.
-pub(crate) struct Transfer {
-    state: TransferState,
-}
-
-enum TransferState {
-    Idle,
-    Read(Parsed<Rdma>, RdmaRw<Sgl, TargetQueue>),
-    /// The RDMA WRITE is the data of the request.
-    Respond(Request<Rdma>),
-}
-
 impl TransportTypes for Rdma {
     type Endpoint = TargetQueue;
     type Command = Slot;
@@ -145,8 +129,6 @@ impl TransportTypes for Rdma {
 
 /// The transport's part of a command's request.
 pub(crate) struct Slot {
-    /// `None` while it is posted.
-    transfer: Option<Operation<Transfer>>,
     /// `None` while data is transferred, and if the queue pair keeps it because a transfer failed.
     context: Option<RwContext<Sgl, TargetQueue>>,
     /// The key that the response invalidates.
@@ -247,7 +229,6 @@ impl TargetQueue {
         this.sq.attach(queue.clone());
         for _ in 0..this.nr_slots {
             let slot = Slot {
-                transfer: Some(Transfer::new()?),
                 context: Some(RwContext::new(queue)?),
                 invalidate: None,
             };
@@ -555,13 +536,7 @@ impl TargetQueue {
     /// Frees the slot of a command whose response, with its data, is not posted any more. Context as
     /// for [`release`](Self::release).
     #[inline(always)]
-    fn responded(
-        &self,
-        queue: &QueuePair<Self>,
-        transfer: Operation<Transfer>,
-        mut request: Request<Rdma>,
-    ) {
-        put(&mut request.private_mut().transfer, transfer);
+    fn responded(&self, queue: &QueuePair<Self>, mut request: Request<Rdma>) {
         match request.take_data() {
             Data::None => {}
             Data::Write(write) => drop(request.private_mut().finish(write)),
@@ -584,17 +559,46 @@ impl TargetQueue {
         if let Some(capsule) = request.take_capsule() {
             this.repost(queue, capsule, &grace);
         }
-        let Some(mut transfer) = request.private_mut().transfer.take() else {
-            return discard(request);
-        };
         let invalidate = request.private_mut().invalidate.take();
-        request.give_completion();
-        transfer.set(TransferState::Respond(request));
-        let posted = queue.post_message_within(&grace, transfer, invalidate);
+        let posted = request.send(&grace, queue, invalidate);
         drop(grace);
-        if let Err(unposted) = posted {
-            this.cannot_respond(queue, unposted.operation);
+        if let Err(request) = posted {
+            this.cannot_respond(queue, request);
         }
+    }
+
+    /// Handles the completion of a response.
+    #[inline]
+    pub(crate) fn sent(
+        queue: &QueuePair<Self>,
+        request: Request<Rdma>,
+        completion: &Completion<'_>,
+    ) {
+        let this = queue.context();
+        if let Err(failure) = completion.result() {
+            this.transfer_failed("SEND", failure);
+        }
+        this.responded(queue, request);
+        this.credits_returned(queue);
+    }
+
+    /// Handles the completion of an RDMA READ.
+    #[inline]
+    pub(crate) fn data_read(
+        queue: &QueuePair<Self>,
+        mut parsed: Parsed<Rdma>,
+        read: RdmaRw<Sgl, Self>,
+        completion: &Completion<'_>,
+    ) {
+        let this = queue.context();
+        match completion.result() {
+            Ok(()) => match parsed.private_mut().finish(read) {
+                Some(data) => parsed.execute(Data::List(data)),
+                None => discard(parsed),
+            },
+            Err(failure) => this.read_failed(queue, parsed, read, failure),
+        }
+        this.credits_returned(queue);
     }
 
     /// Drops the data of a command that failed.
@@ -608,11 +612,9 @@ impl TargetQueue {
     /// Frees the slot of a command whose response cannot be posted: the queue pair is closed, or
     /// broken.
     #[cold]
-    fn cannot_respond(&self, queue: &QueuePair<Self>, mut transfer: Operation<Transfer>) {
+    fn cannot_respond(&self, queue: &QueuePair<Self>, request: Request<Rdma>) {
         self.disconnect();
-        if let TransferState::Respond(request) = transfer.take() {
-            self.responded(queue, transfer, request);
-        }
+        self.responded(queue, request);
     }
 
     /// Gives a receive without a command back, and ends the connection. By value, so that the compiler
@@ -702,7 +704,11 @@ impl Pending {
             _ => context.write(sgl, &self.remote),
         };
         match (prepared, self.transfer) {
-            (Ok(read), DataTransfer::FromHost) => read_data(queue, self.parsed, read),
+            (Ok(read), DataTransfer::FromHost) => {
+                if let Err((parsed, read)) = self.parsed.read(queue, read) {
+                    cannot_read(parsed, read);
+                }
+            }
             (Ok(write), _) => self.parsed.execute(Data::Write(write)),
             (Err(unprepared), _) => {
                 put(&mut self.parsed.private_mut().context, unprepared.context);
@@ -716,22 +722,6 @@ impl Pending {
     }
 }
 
-/// Posts the RDMA READ of a command's data.
-#[inline(always)]
-fn read_data(
-    queue: &QueuePair<TargetQueue>,
-    mut parsed: Parsed<Rdma>,
-    read: RdmaRw<Sgl, TargetQueue>,
-) {
-    let Some(mut transfer) = parsed.private_mut().transfer.take() else {
-        return;
-    };
-    transfer.set(TransferState::Read(parsed, read));
-    if let Err(unposted) = queue.post_rdma_rw(transfer) {
-        cannot_read(unposted.operation);
-    }
-}
-
 /// Ends a command whose data is not in its capsule. Unreachable: it was checked against the length.
 #[cold]
 fn lacks_data(parsed: Parsed<Rdma>) {
@@ -740,12 +730,11 @@ fn lacks_data(parsed: Parsed<Rdma>) {
 
 /// Ends a command whose RDMA READ cannot be posted.
 #[cold]
-fn cannot_read(mut transfer: Operation<Transfer>) {
-    if let TransferState::Read(mut parsed, read) = transfer.take() {
-        put(&mut parsed.private_mut().transfer, transfer);
+fn cannot_read(mut parsed: Parsed<Rdma>, read: Option<RdmaRw<Sgl, TargetQueue>>) {
+    if let Some(read) = read {
         parsed.private_mut().give_up(read);
-        parsed.fail(Code::DATA_TRANSFER_ERROR.get());
     }
+    parsed.fail(Code::DATA_TRANSFER_ERROR.get());
 }
 
 impl QpContext for TargetQueue {
@@ -799,85 +788,5 @@ impl CapsuleReceiver for TargetQueue {
             Some(request) => this.begin(queue, arrived, request),
             None => this.park(queue, arrived),
         }
-    }
-}
-
-impl Transfer {
-    /// Allocates the work requests of a slot. May sleep.
-    fn new() -> Result<Operation<Self>> {
-        Operation::new(Self {
-            state: TransferState::Idle,
-        })
-    }
-
-    #[inline(always)]
-    fn set(&mut self, state: TransferState) {
-        if !matches!(self.state, TransferState::Idle) {
-            discard(self.take());
-        }
-        // There is nothing to drop.
-        mem::forget(mem::replace(&mut self.state, state));
-    }
-
-    #[inline(always)]
-    fn take(&mut self) -> TransferState {
-        mem::replace(&mut self.state, TransferState::Idle)
-    }
-}
-
-impl RwOperation<TargetQueue> for Transfer {
-    type Data = Sgl;
-
-    #[inline]
-    fn rdma_rw(&self) -> Option<&RdmaRw<Sgl, TargetQueue>> {
-        match &self.state {
-            TransferState::Read(_, read) => Some(read),
-            TransferState::Respond(request) => match request.data() {
-                Data::Write(write) => Some(write),
-                _ => None,
-            },
-            TransferState::Idle => None,
-        }
-    }
-}
-
-impl MessageOperation<TargetQueue> for Transfer {
-    #[inline]
-    fn message(&self) -> Option<&Message> {
-        match &self.state {
-            TransferState::Respond(request) => Some(request.completion()),
-            _ => None,
-        }
-    }
-}
-
-impl Complete<TargetQueue> for Transfer {
-    #[inline]
-    fn complete(
-        mut transfer: Operation<Self>,
-        queue: &QueuePair<TargetQueue>,
-        completion: &Completion<'_>,
-    ) {
-        let this = queue.context();
-        match transfer.take() {
-            TransferState::Respond(request) => {
-                if let Err(failure) = completion.result() {
-                    this.transfer_failed("SEND", failure);
-                }
-                this.responded(queue, transfer, request);
-            }
-            TransferState::Read(mut parsed, read) => {
-                put(&mut parsed.private_mut().transfer, transfer);
-                match completion.result() {
-                    Ok(()) => match parsed.private_mut().finish(read) {
-                        Some(data) => parsed.execute(Data::List(data)),
-                        None => discard(parsed),
-                    },
-                    Err(failure) => this.read_failed(queue, parsed, read, failure),
-                }
-            }
-            TransferState::Idle => {}
-        }
-        this.credits_returned(queue);
     }
 }

@@ -14,13 +14,19 @@ use kernel::{
 };
 use nvmet::{
     ControllerId,
+    Parsed,
     Port,
     Request,
+    Sgl,
     Transport, //
 };
 use rrdma::{
     net::Address,
-    rdma::qp::QueuePair, //
+    rdma::{
+        cq::Completion,
+        qp::QueuePair,
+        rw::RdmaRw, //
+    },
 };
 
 impl Transport for Rdma {
@@ -34,6 +40,25 @@ impl Transport for Rdma {
     #[inline]
     fn respond(queue: &QueuePair<TargetQueue>, request: Request<Self>) {
         TargetQueue::respond(queue, request);
+    }
+
+    #[inline]
+    fn responded(
+        queue: &QueuePair<TargetQueue>,
+        request: Request<Self>,
+        completion: &Completion<'_>,
+    ) {
+        TargetQueue::sent(queue, request, completion);
+    }
+
+    #[inline]
+    fn data_read(
+        queue: &QueuePair<TargetQueue>,
+        parsed: Parsed<Self>,
+        read: RdmaRw<Sgl, TargetQueue>,
+        completion: &Completion<'_>,
+    ) {
+        TargetQueue::data_read(queue, parsed, read, completion);
     }
 
     fn delete_controller(connections: &Arc<Connections>, controller: ControllerId) {

@@ -22,6 +22,7 @@ use crate::{
     },
 };
 use core::{
+    mem::offset_of,
     ops::{
         Deref,
         DerefMut, //
@@ -116,6 +117,28 @@ impl<T> Operation<T> {
     /// Returns the body, and frees the rest.
     pub fn into_inner(self) -> T {
         self.0.into_inner().body
+    }
+
+    /// Passes the ownership to the caller, with the address of the body.
+    #[inline]
+    pub fn into_raw(self) -> NonNull<T> {
+        let slot = self.0.into_raw();
+        // SAFETY: The body is within the slot.
+        unsafe { slot.byte_add(offset_of!(Slot<T>, body)).cast() }
+    }
+
+    /// Takes the ownership back.
+    ///
+    /// # Safety
+    ///
+    /// `body` must be a result of [`into_raw`](Self::into_raw), whose ownership the caller has.
+    #[inline]
+    pub unsafe fn from_raw(body: NonNull<T>) -> Self {
+        // SAFETY: By the safety requirements, the body is within a slot.
+        let slot = unsafe { body.byte_sub(offset_of!(Slot<T>, body)).cast() };
+        // SAFETY: By the safety requirements.
+        // INVARIANT: It was not posted since `into_raw`.
+        Self(unsafe { ChunkBox::from_raw(slot) })
     }
 
     /// Sets the completion function for a send, and passes the ownership to the caller.
