@@ -362,18 +362,12 @@ impl TargetQueue {
     /// Passes a command to nvmet, and executes it once it has its data. Process context.
     #[inline(always)]
     fn begin(&self, queue: &QueuePair<Self>, arrived: Arrived, request: Request<Rdma>) {
-        let Arrived { capsule, data } = arrived;
-        let begun = match queue.shared_receives() {
-            Some(shared) => self.begin_shared(queue, shared, capsule, request),
-            None => request.begin(queue, capsule),
-        };
-        match begun {
-            Begun::Parsed(parsed) => match parsed.opcode() {
-                Command::FABRICS => self.take_data_of_fabrics(queue, data, parsed),
-                _ => self.take_data(queue, data, parsed),
-            },
-            Begun::Answered => {}
-            Begun::Refused(request) => discard(request),
+        match queue.shared_receives() {
+            Some(shared) => self.begin_shared(queue, shared, arrived, request),
+            None => {
+                let begun = request.begin(queue, arrived.capsule);
+                self.begun(queue, arrived.data, begun);
+            }
         }
     }
 
@@ -386,15 +380,33 @@ impl TargetQueue {
         &self,
         queue: &QueuePair<Self>,
         shared: &SharedReceiveQueue<Self>,
-        mut capsule: Operation<Capsule>,
+        arrived: Arrived,
         request: Request<Rdma>,
-    ) -> Begun<Rdma> {
+    ) {
+        let Arrived { mut capsule, data } = arrived;
         let command = *capsule.command();
-        if CommandData::is_in_capsule(&Command::from_bytes(command)) {
-            return request.begin(queue, capsule);
+        let begun = match CommandData::is_in_capsule(&Command::from_bytes(command)) {
+            true => request.begin(queue, capsule),
+            false => {
+                self.posted(shared.post(capsule));
+                request.begin_copy(queue, &command)
+            }
+        };
+        self.begun(queue, data, begun);
+    }
+
+    /// Executes a command that was passed to nvmet, once it has its data. `behind` bytes of data came
+    /// behind the command.
+    #[inline(always)]
+    fn begun(&self, queue: &QueuePair<Self>, behind: u32, begun: Begun<Rdma>) {
+        match begun {
+            Begun::Parsed(parsed) => match parsed.opcode() {
+                Command::FABRICS => self.take_data_of_fabrics(queue, behind, parsed),
+                _ => self.take_data(queue, behind, parsed),
+            },
+            Begun::Answered => {}
+            Begun::Refused(request) => discard(request),
         }
-        self.posted(shared.post(capsule));
-        request.begin_copy(queue, &command)
     }
 
     #[cold]
