@@ -110,7 +110,7 @@ impl RemoteKey {
     /// end of the address space. Safe for values that a peer sent.
     #[inline]
     pub fn covers(&self, length: u32) -> bool {
-        length <= self.length && self.address.checked_add(length.into()).is_some()
+        length <= self.length && u64::from(length) <= !self.address
     }
 
     /// Returns the part of `length` bytes at `offset` bytes from the start.

@@ -69,7 +69,8 @@ use core::{
     cell::Cell,
     mem::{
         self,
-        ManuallyDrop, //
+        ManuallyDrop,
+        MaybeUninit, //
     },
     ptr, //
 };
@@ -647,18 +648,17 @@ impl<E: QpContext> QueuePair<E> {
         }
         let post = |body: &T, cqe| {
             let message = body.message().ok_or((EINVAL, false))?;
-            let send = message.work_request(self, cqe, invalidate);
-            let mut send = send.map_err(|error| (error, false))?;
+            let mut send = MaybeUninit::uninit();
+            let send = message.work_request(&mut send, self, cqe, invalidate);
+            let send = send.map_err(|error| (error, false))?;
             match body.rdma_rw() {
                 // SAFETY: The write and the message are part of the body and so live as long. The
                 // message completes with the entry.
-                Some(write) if write.is_write() => unsafe {
-                    write.post_before(self, &mut send, grace)
-                },
+                Some(write) if write.is_write() => unsafe { write.post_before(self, send, grace) },
                 Some(_) => Err((EINVAL, false)),
                 None => {
                     // SAFETY: As above. A reliable service does not count sends.
-                    let posted = unsafe { self.post_raw_send(&send, grace) };
+                    let posted = unsafe { self.post_raw_send(send, grace) };
                     posted.map_err(|(error, _)| (error, false))
                 }
             }

@@ -27,7 +27,8 @@ use crate::{
 };
 use core::{
     cell::UnsafeCell,
-    ffi::c_int, //
+    ffi::c_int,
+    mem::MaybeUninit, //
 };
 use kernel::prelude::*;
 
@@ -135,8 +136,8 @@ impl Message {
         Ok(unsafe { (&raw mut (*entries).sges).cast() })
     }
 
-    /// Returns a signalled work request that sends the message on `queue`, completes with `cqe`, and
-    /// invalidates a key of the peer. It may be posted as long as `self` exists.
+    /// Writes to `send` a signalled work request that sends the message on `queue`, completes with `cqe`,
+    /// and invalidates a key of the peer. It may be posted as long as `self` exists.
     ///
     /// It is made each time: a driver may read its `next` when it has completed, and `self` belongs to
     /// somebody else.
@@ -145,19 +146,23 @@ impl Message {
     ///
     /// `EINVAL` if the buffer is mapped for another device.
     #[inline(always)]
-    pub(in crate::rdma) fn work_request<E: QpContext>(
+    pub(in crate::rdma) fn work_request<'a, E: QpContext>(
         &self,
+        send: &'a mut MaybeUninit<bindings::ib_send_wr>,
         queue: &QueuePair<E>,
         cqe: *mut bindings::ib_cqe,
         invalidate: Option<u32>,
-    ) -> Result<bindings::ib_send_wr> {
-        let mut send = bindings::ib_send_wr {
-            sg_list: self.sges(queue)?,
+    ) -> Result<&'a mut bindings::ib_send_wr> {
+        let sges = self.sges(queue)?;
+        send.write(bindings::ib_send_wr {
+            sg_list: sges,
             num_sge: 1,
             opcode: bindings::ib_wr_opcode_IB_WR_SEND,
             send_flags: bindings::ib_send_flags_IB_SEND_SIGNALED as c_int,
             ..pin_init::zeroed()
-        };
+        });
+        // SAFETY: Written above.
+        let send = unsafe { send.assume_init_mut() };
         send.__bindgen_anon_1.wr_cqe = cqe;
         if let Some(rkey) = invalidate {
             send.opcode = bindings::ib_wr_opcode_IB_WR_SEND_WITH_INV;
