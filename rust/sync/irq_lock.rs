@@ -35,6 +35,51 @@ macro_rules! new_irq_lock {
     };
 }
 
+/// The functions of C that the macros of `<linux/spinlock.h>` call. A helper would add a function call to
+/// each of them.
+#[cfg(all(
+    CONFIG_SMP,
+    not(CONFIG_PREEMPT_RT),
+    not(CONFIG_INLINE_SPIN_LOCK_IRQSAVE),
+    not(CONFIG_INLINE_SPIN_UNLOCK_IRQRESTORE)
+))]
+mod functions {
+    use crate::bindings;
+    use kernel::ffi::c_ulong;
+
+    /// # Safety
+    ///
+    /// `lock` must be initialised.
+    #[inline]
+    pub(super) unsafe fn lock(lock: *mut bindings::spinlock_t) -> c_ulong {
+        // SAFETY: By the safety requirements. The raw lock is the first member.
+        unsafe { bindings::_raw_spin_lock_irqsave(lock.cast()) }
+    }
+
+    /// # Safety
+    ///
+    /// The caller must hold `lock`, with `flags` of [`lock`].
+    #[inline]
+    pub(super) unsafe fn unlock(lock: *mut bindings::spinlock_t, flags: c_ulong) {
+        // SAFETY: By the safety requirements. The raw lock is the first member.
+        unsafe { bindings::_raw_spin_unlock_irqrestore(lock.cast(), flags) }
+    }
+}
+
+/// The same by helpers, for configurations that have no such functions.
+#[cfg(not(all(
+    CONFIG_SMP,
+    not(CONFIG_PREEMPT_RT),
+    not(CONFIG_INLINE_SPIN_LOCK_IRQSAVE),
+    not(CONFIG_INLINE_SPIN_UNLOCK_IRQRESTORE)
+)))]
+mod functions {
+    pub(super) use crate::bindings::{
+        spin_lock_irqsave as lock,
+        spin_unlock_irqrestore as unlock, //
+    };
+}
+
 /// Backend for `spinlock_t`, with `spin_lock_irqsave()`.
 pub struct IrqLockBackend;
 
@@ -53,7 +98,7 @@ unsafe impl Backend for IrqLockBackend {
     #[inline]
     unsafe fn lock(ptr: *mut Self::State) -> Self::GuardState {
         // SAFETY: By the safety requirements of this function, the lock is initialised.
-        unsafe { bindings::spin_lock_irqsave(ptr) }
+        unsafe { functions::lock(ptr) }
     }
 
     #[inline]
@@ -69,7 +114,7 @@ unsafe impl Backend for IrqLockBackend {
     unsafe fn unlock(ptr: *mut Self::State, guard_state: &Self::GuardState) {
         // SAFETY: By the safety requirements of this function, the caller holds the lock, and
         // `guard_state` is from the call that took it.
-        unsafe { bindings::spin_unlock_irqrestore(ptr, *guard_state) }
+        unsafe { functions::unlock(ptr, *guard_state) }
     }
 
     #[inline]
