@@ -83,6 +83,7 @@ impl Sgl {
 }
 
 impl Drop for Sgl {
+    #[inline]
     fn drop(&mut self) {
         // SAFETY: By the type invariants, this owns the list.
         unsafe { bindings::sgl_free(self.first.as_ptr()) };

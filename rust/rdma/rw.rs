@@ -280,34 +280,37 @@ where
     #[inline(always)]
     fn prepare(
         mut self,
-        mut data: D,
+        data: D,
         remote: &RemoteKey,
         direction: Direction,
     ) -> Result<RdmaRw<D, E>, Unprepared<D, E>> {
-        match self.map(&mut data, remote, direction) {
-            Ok(()) => {
-                // By the type invariants there is no data to drop.
-                // INVARIANT: `map` initialised the state with the memory of `data`.
-                mem::forget(self.0.value.data.replace(data));
-                // INVARIANT: `map` took the credits.
-                Ok(RdmaRw(ManuallyDrop::new(self)))
-            }
+        let state = &mut self.0.value;
+        // By the type invariants there is no data to drop.
+        // INVARIANT: `map` initialises the state with the memory of `data`, or it is taken below.
+        mem::forget(state.data.replace(data));
+        // SAFETY: Set above.
+        let data = unsafe { state.data.as_mut().unwrap_unchecked() };
+        // SAFETY: The table is in a `KBox`, and is not moved out of it.
+        let list = data.list(unsafe { Pin::new_unchecked(&mut state.table) });
+        match list.and_then(|list| self.map(list, remote, direction)) {
+            // INVARIANT: `map` took the credits.
+            Ok(()) => Ok(RdmaRw(ManuallyDrop::new(self))),
             Err(error) => Err(Unprepared {
                 error,
-                data,
+                // SAFETY: Set above.
+                data: unsafe { self.0.value.data.take().unwrap_unchecked() },
                 context: self,
             }),
         }
     }
 
-    /// Initialises the state, except for its data, and takes the credits.
+    /// Initialises the state, which has its data with this list, and takes the credits.
     #[inline(always)]
-    fn map(&mut self, data: &mut D, remote: &RemoteKey, direction: Direction) -> Result {
+    fn map(&mut self, list: Scatterlist, remote: &RemoteKey, direction: Direction) -> Result {
         let state = &mut self.0.value;
-        // SAFETY: The table is in a `KBox`, and is not moved out of it.
-        let list = data.list(unsafe { Pin::new_unchecked(&mut state.table) })?;
         let (length, queue) = (list.length(), state.queue());
-        if length == 0 || !remote.covers(length) || !data.allows(direction) {
+        let allows = |data: &D| data.allows(direction);
+        if length == 0 || !remote.covers(length) || !state.data.as_ref().is_some_and(allows) {
             return Err(EINVAL);
         }
         // SAFETY: The queue pair is alive. If the device needs regions, its `RdmaRwCap` created the
@@ -336,8 +339,8 @@ where
         state.rw_cqe.moved.set(false);
         let queue = state.queue();
         queue.rw_credits.take(requests).inspect_err(|_| {
-            // SAFETY: The state was initialised above for `queue`, as with data, and never posted.
-            // The caller does not set the data.
+            // SAFETY: The state was initialised above for `queue`, and never posted. The caller takes
+            // the data.
             unsafe { state.destroy(queue.as_raw()) }
         })
     }

@@ -392,7 +392,8 @@ impl TargetQueue {
                 request.begin_copy(queue, &command)
             }
         };
-        self.begun(queue, data, begun);
+        // Shared receives have more room than an admin queue.
+        self.begun(queue, data.min(self.limits.in_capsule), begun);
     }
 
     /// Executes a command that was passed to nvmet, once it has its data. `behind` bytes of data came
@@ -421,8 +422,8 @@ impl TargetQueue {
         // Used only until the next call, so that the compiler need not copy it to the stack.
         let command = Command::from_bytes(parsed.command());
         let limits = DataLimits {
-            // Shared receives have more room than an admin queue.
-            in_capsule: behind.min(self.limits.in_capsule),
+            // A receive of this queue has room for no more than the limit.
+            in_capsule: behind,
             ..self.limits
         };
         // Whether or not there is a controller: two Connect commands may have been parsed before.
@@ -563,7 +564,7 @@ impl TargetQueue {
         let this = queue.context();
         // A command that failed has no data.
         if matches!(request.data(), Data::Write(_)) && !request.has_succeeded() {
-            this.drop_data(&mut request);
+            request = this.drop_data(request);
         }
         let grace = rcu::read_lock();
         // A receive is posted before any response to its command. A host that uses all its credits would
@@ -615,10 +616,11 @@ impl TargetQueue {
 
     /// Drops the data of a command that failed.
     #[cold]
-    fn drop_data(&self, request: &mut Request<Rdma>) {
+    fn drop_data(&self, mut request: Request<Rdma>) -> Request<Rdma> {
         if let Data::Write(write) = request.take_data() {
             request.private_mut().give_up(write);
         }
+        request
     }
 
     /// Frees the slot of a command whose response cannot be posted: the queue pair is closed, or
@@ -773,20 +775,12 @@ impl Endpoint for TargetQueue {
     }
 }
 
-/// Returns the length of a received capsule; 0 if there is none.
-#[inline(always)]
-fn length(completion: &Completion<'_>) -> usize {
-    match completion.received() {
-        Some(received) if !received.is_write() => received.byte_len(),
-        _ => 0,
-    }
-}
-
 impl CapsuleReceiver for TargetQueue {
     #[inline(always)]
     fn received(queue: &QueuePair<Self>, capsule: Operation<Capsule>, completion: &Completion<'_>) {
         let this = queue.context();
-        let length = length(completion);
+        // 0 if there is no capsule.
+        let length = completion.message_len().unwrap_or(0);
         let Some(data) = length.checked_sub(COMMAND_SIZE) else {
             return this.refuse_capsule(queue, capsule, length, completion.result());
         };

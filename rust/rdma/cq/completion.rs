@@ -121,6 +121,14 @@ impl<'a> Completion<'a> {
         })
     }
 
+    /// Returns the length in bytes of a message that was received; `None` if the work request failed, or
+    /// is no receive, or if an RDMA write consumed it.
+    #[inline]
+    pub fn message_len(&self) -> Option<usize> {
+        let is_message = self.wc.opcode == bindings::ib_wc_opcode_IB_WC_RECV;
+        (self.result().is_ok() && is_message).then_some(self.wc.byte_len as usize)
+    }
+
     /// Returns the received message; `None` if the work request failed or is not a receive.
     #[inline]
     pub fn received(&self) -> Option<Received<'a>> {
