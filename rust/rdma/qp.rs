@@ -479,7 +479,7 @@ impl<E: QpContext> QueuePair<E> {
     /// The work requests must be well-formed, and the memory that they name must stay valid until
     /// they complete. If the service counts sends, the caller has [counted](QueuePair::count_sends)
     /// them.
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn post_raw_send(
         &self,
         first: *const bindings::ib_send_wr,

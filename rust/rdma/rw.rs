@@ -426,7 +426,7 @@ impl<D: Listed + Send + 'static, E: QpContext> RdmaRw<D, E> {
     /// # Safety
     ///
     /// `self` and `cqe` must be valid until the completion.
-    #[inline]
+    #[inline(always)]
     unsafe fn post(
         &self,
         queue: &QueuePair<E>,
@@ -518,7 +518,7 @@ fn is_exposed<D, E: QpContext>(state: &State<D, E>) -> bool {
 ///
 /// `state` must be a result of [`RdmaRw::begin`] for `queue`, for which this is called once, as each
 /// call advances the keys of the regions. `next` must be null or a work request.
-#[inline]
+#[inline(always)]
 unsafe fn work_requests<D, E: QpContext>(
     state: &State<D, E>,
     queue: &QueuePair<E>,
@@ -541,7 +541,7 @@ unsafe fn work_requests<D, E: QpContext>(
 ///
 /// `first` must be a result of [`work_requests`] for `queue`, and the memory that the list names must
 /// be valid until its last work request completes.
-#[inline]
+#[inline(always)]
 unsafe fn post_list<E: QpContext>(
     queue: &QueuePair<E>,
     first: *mut bindings::ib_send_wr,
@@ -615,15 +615,17 @@ impl<E: QpContext> QueuePair<E> {
         operation: Operation<T>,
     ) -> Result<(), Unposted<T>> {
         let grace = rcu::read_lock();
-        let post = |body: &T, cqe| match body.rdma_rw() {
+        let slot = operation.begin_post(0);
+        // SAFETY: Once posted, the body is not accessed.
+        let posted = match unsafe { Operation::sent_body_of(slot) }.rdma_rw() {
             // SAFETY: The read or write is part of the body and so lives as long. Its last work
             // request completes with the entry.
-            Some(rdma_rw) => unsafe { rdma_rw.post(self, cqe, &grace) },
+            Some(rdma_rw) => unsafe { rdma_rw.post(self, slot.as_ptr().cast(), &grace) },
             None => Err((EINVAL, false)),
         };
         // SAFETY: `post` posts as it must, see there. If posting fails, nothing completes. The read
         // or write has its own credits.
-        unsafe { operation.post_with(self, 0, &grace, post) }
+        unsafe { Operation::end_post(slot, self, posted, &grace) }
     }
 
     /// Posts all work requests of the operation's RDMA write, if it has one, and its message behind them,
@@ -649,26 +651,48 @@ impl<E: QpContext> QueuePair<E> {
         if let Err(error) = self.sq_credits.take_one() {
             return Err(Unposted { error, operation });
         }
-        let post = |body: &T, cqe| {
-            let message = body.message().ok_or((EINVAL, false))?;
-            let mut send = MaybeUninit::uninit();
-            let send = message.work_request(&mut send, self, cqe, invalidate);
-            let send = send.map_err(|error| (error, false))?;
-            match body.rdma_rw() {
-                // SAFETY: The write and the message are part of the body and so live as long. The
-                // message completes with the entry.
-                Some(write) if write.is_write() => unsafe { write.post_before(self, send, grace) },
-                Some(_) => Err((EINVAL, false)),
-                None => {
-                    // SAFETY: As above. A reliable service does not count sends.
-                    let posted = unsafe { self.post_raw_send(send, grace) };
-                    posted.map_err(|(error, _)| (error, false))
-                }
-            }
+        let slot = operation.begin_post(1);
+        // SAFETY: The slot has the completion entry. The message and the write are part of its body and
+        // so live as long. Once posted, the body is not accessed.
+        let posted = unsafe {
+            let body = Operation::sent_body_of(slot);
+            self.post_body(body, slot.as_ptr().cast(), invalidate, grace)
         };
-        // SAFETY: `post` posts as it must, see there. If posting fails, nothing completes. The
+        // SAFETY: `post_body` posts as it must, see there. If posting fails, nothing completes. The
         // message has the credit taken above; the write has its own.
-        let posted = unsafe { operation.post_with(self, 1, grace, post) };
+        let posted = unsafe { Operation::end_post(slot, self, posted, grace) };
         posted.inspect_err(|_| self.sq_credits.put(1))
+    }
+
+    /// Posts the RDMA write of an operation, if it has one, and its message, which completes with `cqe`.
+    ///
+    /// # Safety
+    ///
+    /// `body` and `cqe` must be valid until the completion.
+    #[inline(always)]
+    unsafe fn post_body<T: MessageOperation<E>>(
+        &self,
+        body: &T,
+        cqe: *mut bindings::ib_cqe,
+        invalidate: Option<u32>,
+        grace: &rcu::Guard,
+    ) -> Result<(), (Error, bool)>
+    where
+        E::QpType: Reliable,
+    {
+        let message = body.message().ok_or((EINVAL, false))?;
+        let mut send = MaybeUninit::uninit();
+        let send = message.work_request(&mut send, self, cqe, invalidate);
+        let send = send.map_err(|error| (error, false))?;
+        match body.rdma_rw() {
+            // SAFETY: The safety requirements are the same.
+            Some(write) if write.is_write() => unsafe { write.post_before(self, send, grace) },
+            Some(_) => Err((EINVAL, false)),
+            None => {
+                // SAFETY: By the safety requirements. A reliable service does not count sends.
+                let posted = unsafe { self.post_raw_send(send, grace) };
+                posted.map_err(|(error, _)| (error, false))
+            }
+        }
     }
 }

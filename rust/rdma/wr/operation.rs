@@ -167,39 +167,56 @@ impl<T> Operation<T> {
         slot
     }
 
-    /// Posts the operation to `queue` with `post`, which gets its body and its completion entry, in the
-    /// RCU read-side critical section of `_grace`.
-    ///
-    /// The error of `post` has an errno, and whether some work requests were posted. If so, the
-    /// operation is partially posted, and this function succeeds. Otherwise it returns the
-    /// operation.
-    ///
-    /// # Safety
-    ///
-    /// - `post` must post to `queue`, and its work requests may name only the body and the entry.
-    /// - If it succeeds, exactly one of them must complete with the entry, after all the others.
-    /// - If it fails, none of them may complete with the entry.
-    /// - The caller has taken `credits` credits of `queue`, which the completion returns. It returns
-    ///   them itself if this fails.
+    /// Prepares the operation to be posted as a send, and passes the ownership to the caller, until
+    /// [`end_post`](Self::end_post). The completion returns `credits` credits of the queue pair, which
+    /// the caller has taken.
+    // Not one function with a closure that posts: the compiler would call that.
     #[inline(always)]
-    pub(in crate::rdma) unsafe fn post_with<E: QpContext>(
-        self,
-        queue: &QueuePair<E>,
-        credits: u32,
-        _grace: &rcu::Guard,
-        post: impl FnOnce(&T, *mut bindings::ib_cqe) -> Result<(), (Error, bool)>,
-    ) -> Result<(), Unposted<T>>
+    pub(in crate::rdma) fn begin_post<E: QpContext>(self, credits: u32) -> NonNull<Slot<T>>
     where
         T: Complete<E>,
     {
         let slot = self.into_sent::<E>();
-        // SAFETY: The slot is a live allocation that nobody else has. Once posted, it is valid
-        // until its completion, and below it is accessed only if posting failed.
-        let body = unsafe {
-            (*slot.as_ptr()).entry.credits = credits;
-            &(*slot.as_ptr()).body
-        };
-        match post(body, slot.as_ptr().cast()) {
+        // SAFETY: The slot is a live allocation that this function owns.
+        unsafe { (*slot.as_ptr()).entry.credits = credits };
+        slot
+    }
+
+    /// Returns the body of an operation, for its work requests.
+    ///
+    /// # Safety
+    ///
+    /// `slot` must be a result of [`begin_post`](Self::begin_post). The result must not be used once the
+    /// operation may have completed.
+    #[inline(always)]
+    pub(in crate::rdma) unsafe fn sent_body_of<'a>(slot: NonNull<Slot<T>>) -> &'a T {
+        // SAFETY: By the safety requirements.
+        unsafe { &(*slot.as_ptr()).body }
+    }
+
+    /// Ends the posting of an operation. The error of `posted` has an errno, and whether some work
+    /// requests were posted. If so, the operation is partially posted, and this function succeeds.
+    /// Otherwise it returns the operation, and the caller takes its credits back.
+    ///
+    /// # Safety
+    ///
+    /// `slot` must be a result of [`begin_post`](Self::begin_post), with which the caller has posted to
+    /// `queue` since `_grace` began:
+    ///
+    /// - The work requests may name only the body and the entry.
+    /// - If it succeeded, exactly one of them must complete with the entry, after all the others.
+    /// - If it failed, none of them may complete with the entry.
+    #[inline(always)]
+    pub(in crate::rdma) unsafe fn end_post<E: QpContext>(
+        slot: NonNull<Slot<T>>,
+        queue: &QueuePair<E>,
+        posted: Result<(), (Error, bool)>,
+        _grace: &rcu::Guard,
+    ) -> Result<(), Unposted<T>>
+    where
+        T: Complete<E>,
+    {
+        match posted {
             Ok(()) => Ok(()),
             Err((error, false)) => Err(Unposted {
                 error,
