@@ -704,34 +704,39 @@ impl Pending {
     /// Transfers the data if there are credits; returns itself otherwise. Sleeps.
     #[inline(always)]
     fn attempt(mut self, queue: &QueuePair<TargetQueue>) -> Result<(), Self> {
-        let Ok(sgl) = self.transfer.allocate(self.remote.length) else {
-            self.parsed.fail(Code::INTERNAL_ERROR.get());
-            return Ok(());
-        };
+        // Before the data is allocated, so that the compiler need not keep the data on the stack.
         let Some(context) = self.parsed.private_mut().context.take() else {
-            discard(sgl);
             self.parsed.fail(Code::INTERNAL_ERROR.get());
             return Ok(());
         };
-        let prepared = match self.transfer {
-            DataTransfer::FromHost => context.read(sgl, &self.remote),
-            _ => context.write(sgl, &self.remote),
+        let Ok(sgl) = self.transfer.allocate(self.remote.length) else {
+            put(&mut self.parsed.private_mut().context, context);
+            self.parsed.fail(Code::INTERNAL_ERROR.get());
+            return Ok(());
         };
-        match (prepared, self.transfer) {
-            (Ok(read), DataTransfer::FromHost) => {
-                if let Err((parsed, read)) = self.parsed.read(queue, read) {
-                    cannot_read(parsed, read);
+        let unprepared = match self.transfer {
+            DataTransfer::FromHost => match context.read(sgl, &self.remote) {
+                Ok(read) => {
+                    if let Err((parsed, read)) = self.parsed.read(queue, read) {
+                        cannot_read(parsed, read);
+                    }
+                    return Ok(());
                 }
-            }
-            (Ok(write), _) => self.parsed.execute(Data::Write(write)),
-            (Err(unprepared), _) => {
-                put(&mut self.parsed.private_mut().context, unprepared.context);
-                if unprepared.error == EAGAIN {
-                    return Err(self);
+                Err(unprepared) => unprepared,
+            },
+            _ => match context.write(sgl, &self.remote) {
+                Ok(write) => {
+                    self.parsed.execute(Data::Write(write));
+                    return Ok(());
                 }
-                self.parsed.fail(Code::INTERNAL_ERROR.get());
-            }
+                Err(unprepared) => unprepared,
+            },
+        };
+        put(&mut self.parsed.private_mut().context, unprepared.context);
+        if unprepared.error == EAGAIN {
+            return Err(self);
         }
+        self.parsed.fail(Code::INTERNAL_ERROR.get());
         Ok(())
     }
 }

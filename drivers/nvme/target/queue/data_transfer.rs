@@ -38,6 +38,7 @@ impl DataTransfer {
 
     /// Allocates the memory of the target. Whatever is written to the host is not left over from
     /// others.
+    #[inline(always)]
     pub(super) fn allocate(self, length: u32) -> Result<Sgl> {
         match self {
             Self::FromHost | Self::Filled => Sgl::new(length),
