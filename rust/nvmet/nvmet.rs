@@ -31,7 +31,7 @@ pub use capsule::{Capsule, CapsuleReceiver, COMMAND_SIZE};
 pub use data::{Data, Sgl};
 pub use port::Port;
 pub use registration::Registration;
-pub use request::{Begun, Completions, Parsed, Request};
+pub use request::{Begun, Completions, Parsed, Request, RequestHandler};
 pub use submission_queue::{ControllerId, SubmissionQueue};
 pub use transport::Transport;
 pub use types::{PortLimit, PortLimits, TransportTypes};

@@ -26,7 +26,6 @@ use crate::{
         Sgl, //
     },
     submission_queue::SubmissionQueue,
-    transport::Transport,
     types::TransportTypes, //
 };
 use core::{
@@ -290,9 +289,28 @@ impl<T: TransportTypes> Request<T> {
     }
 }
 
-impl<T: Transport> Request<T> {
+/// A transport that handles the completions of requests. The methods run in the context of completions,
+/// or in the thread that drains the queue pair. The drain waits for them.
+pub trait RequestHandler: TransportTypes {
+    /// Handles the completion of a response that was [sent](Request::send).
+    fn responded(
+        queue: &QueuePair<Self::Endpoint>,
+        request: Request<Self>,
+        completion: &Completion<'_>,
+    );
+
+    /// Handles the completion of an RDMA READ of a command's data, which was [posted](Parsed::read).
+    fn data_read(
+        queue: &QueuePair<Self::Endpoint>,
+        parsed: Parsed<Self>,
+        read: RdmaRw<Sgl, Self::Endpoint>,
+        completion: &Completion<'_>,
+    );
+}
+
+impl<T: RequestHandler> Request<T> {
     /// Sends the completion, behind the data that is to be written to the host. The message invalidates
-    /// the key `invalidate`. [`responded`](Transport::responded) is called when it has completed. Any
+    /// the key `invalidate`. [`responded`](RequestHandler::responded) is called when it has completed. Any
     /// context.
     ///
     /// # Errors
@@ -311,7 +329,7 @@ impl<T: Transport> Request<T> {
     }
 }
 
-impl<T: Transport> RwOperation<T::Endpoint> for Memory<T> {
+impl<T: RequestHandler> RwOperation<T::Endpoint> for Memory<T> {
     type Data = Sgl;
 
     #[inline]
@@ -323,14 +341,14 @@ impl<T: Transport> RwOperation<T::Endpoint> for Memory<T> {
     }
 }
 
-impl<T: Transport> MessageOperation<T::Endpoint> for Memory<T> {
+impl<T: RequestHandler> MessageOperation<T::Endpoint> for Memory<T> {
     #[inline]
     fn message(&self) -> Option<&Message> {
         Some(&self.completion)
     }
 }
 
-impl<T: Transport> Complete<T::Endpoint> for Memory<T> {
+impl<T: RequestHandler> Complete<T::Endpoint> for Memory<T> {
     #[inline]
     fn complete(
         mut operation: Operation<Self>,
@@ -479,8 +497,8 @@ impl<T: TransportTypes> Parsed<T> {
     }
 }
 
-impl<T: Transport> Parsed<T> {
-    /// Posts the RDMA READ of the data. [`data_read`](Transport::data_read) is called when it has
+impl<T: RequestHandler> Parsed<T> {
+    /// Posts the RDMA READ of the data. [`data_read`](RequestHandler::data_read) is called when it has
     /// completed. Any context.
     ///
     /// # Errors

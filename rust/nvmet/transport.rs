@@ -3,12 +3,8 @@
 //! What a transport implements.
 
 use crate::{
-    data::Sgl,
     port::Port,
-    request::{
-        Parsed,
-        Request, //
-    },
+    request::Request,
     submission_queue::ControllerId,
     types::TransportTypes, //
 };
@@ -18,11 +14,7 @@ use kernel::{
 };
 use rrdma::{
     net::Address,
-    rdma::{
-        cq::Completion,
-        qp::QueuePair,
-        rw::RdmaRw, //
-    },
+    rdma::qp::QueuePair, //
 };
 
 /// A transport under nvmet.
@@ -32,8 +24,6 @@ use rrdma::{
 /// | `listen`             | process, under nvmet's configuration lock | the caller                      |
 /// | drop of `Listener`   | process, under nvmet's configuration lock | the caller                      |
 /// | `respond`            | any                                       | [`SubmissionQueue::destroy`]    |
-/// | `responded`          | that of completions                       | the drain of the queue pair     |
-/// | `data_read`          | that of completions, process              | the drain of the queue pair     |
 /// | `delete_controller`  | process, under locks of nvmet             | unloading                       |
 /// | `discovery_address`  | process, during a command                 | [`SubmissionQueue::destroy`]    |
 /// | `host_address`       | process                                   | unloading                       |
@@ -59,21 +49,6 @@ pub trait Transport: TransportTypes {
     /// Sends the response of a request (`queue_response`). The request belongs to the transport again,
     /// with the data of the command.
     fn respond(queue: &QueuePair<Self::Endpoint>, request: Request<Self>);
-
-    /// Handles the completion of a response that was [sent](Request::send).
-    fn responded(
-        queue: &QueuePair<Self::Endpoint>,
-        request: Request<Self>,
-        completion: &Completion<'_>,
-    );
-
-    /// Handles the completion of an RDMA READ of a command's data, which was [posted](Parsed::read).
-    fn data_read(
-        queue: &QueuePair<Self::Endpoint>,
-        parsed: Parsed<Self>,
-        read: RdmaRw<Sgl, Self::Endpoint>,
-        completion: &Completion<'_>,
-    );
 
     /// Disconnects the queues of a controller (`delete_ctrl`).
     fn delete_controller(context: &Self::Context, controller: ControllerId);

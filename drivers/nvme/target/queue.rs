@@ -80,6 +80,7 @@ use nvmet::{
     Parsed,
     PortLimits,
     Request,
+    RequestHandler,
     Sgl,
     SubmissionQueue,
     TransportTypes,
@@ -580,40 +581,6 @@ impl TargetQueue {
         }
     }
 
-    /// Handles the completion of a response.
-    #[inline]
-    pub(crate) fn sent(
-        queue: &QueuePair<Self>,
-        request: Request<Rdma>,
-        completion: &Completion<'_>,
-    ) {
-        let this = queue.context();
-        if let Err(failure) = completion.result() {
-            this.transfer_failed("SEND", failure);
-        }
-        this.responded(queue, request);
-        this.credits_returned(queue);
-    }
-
-    /// Handles the completion of an RDMA READ.
-    #[inline]
-    pub(crate) fn data_read(
-        queue: &QueuePair<Self>,
-        mut parsed: Parsed<Rdma>,
-        read: RdmaRw<Sgl, Self>,
-        completion: &Completion<'_>,
-    ) {
-        let this = queue.context();
-        match completion.result() {
-            Ok(()) => match parsed.private_mut().finish(read) {
-                Some(data) => parsed.execute(Data::List(data)),
-                None => discard(parsed),
-            },
-            Err(failure) => this.read_failed(queue, parsed, read, failure),
-        }
-        this.credits_returned(queue);
-    }
-
     /// Drops the data of a command that failed.
     #[cold]
     fn drop_data(&self, mut request: Request<Rdma>) -> Request<Rdma> {
@@ -777,6 +744,40 @@ impl QpContext for TargetQueue {
 impl Endpoint for TargetQueue {
     fn lost(queue: &QueuePair<Self>, _cause: Lost) {
         queue.context().disconnect();
+    }
+}
+
+impl RequestHandler for Rdma {
+    #[inline]
+    fn responded(
+        queue: &QueuePair<TargetQueue>,
+        request: Request<Self>,
+        completion: &Completion<'_>,
+    ) {
+        let this = queue.context();
+        if let Err(failure) = completion.result() {
+            this.transfer_failed("SEND", failure);
+        }
+        this.responded(queue, request);
+        this.credits_returned(queue);
+    }
+
+    #[inline]
+    fn data_read(
+        queue: &QueuePair<TargetQueue>,
+        mut parsed: Parsed<Self>,
+        read: RdmaRw<Sgl, TargetQueue>,
+        completion: &Completion<'_>,
+    ) {
+        let this = queue.context();
+        match completion.result() {
+            Ok(()) => match parsed.private_mut().finish(read) {
+                Some(data) => parsed.execute(Data::List(data)),
+                None => discard(parsed),
+            },
+            Err(failure) => this.read_failed(queue, parsed, read, failure),
+        }
+        this.credits_returned(queue);
     }
 }
 

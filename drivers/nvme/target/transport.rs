@@ -14,19 +14,13 @@ use kernel::{
 };
 use nvmet::{
     ControllerId,
-    Parsed,
     Port,
     Request,
-    Sgl,
     Transport, //
 };
 use rrdma::{
     net::Address,
-    rdma::{
-        cq::Completion,
-        qp::QueuePair,
-        rw::RdmaRw, //
-    },
+    rdma::qp::QueuePair, //
 };
 
 impl Transport for Rdma {
@@ -40,25 +34,6 @@ impl Transport for Rdma {
     #[inline]
     fn respond(queue: &QueuePair<TargetQueue>, request: Request<Self>) {
         TargetQueue::respond(queue, request);
-    }
-
-    #[inline]
-    fn responded(
-        queue: &QueuePair<TargetQueue>,
-        request: Request<Self>,
-        completion: &Completion<'_>,
-    ) {
-        TargetQueue::sent(queue, request, completion);
-    }
-
-    #[inline]
-    fn data_read(
-        queue: &QueuePair<TargetQueue>,
-        parsed: Parsed<Self>,
-        read: RdmaRw<Sgl, TargetQueue>,
-        completion: &Completion<'_>,
-    ) {
-        TargetQueue::data_read(queue, parsed, read, completion);
     }
 
     fn delete_controller(connections: &Arc<Connections>, controller: ControllerId) {
