@@ -344,10 +344,11 @@ impl<E: QpContext> QueuePair<E> {
         // SAFETY: The slot is a live allocation that nobody else has.
         let body = unsafe { &mut (*slot.as_ptr()).body };
         let (memory, cqe) = (self.local_memory(), slot.as_ptr().cast());
-        // SAFETY: The work request is well-formed. The memory that it names belongs to the slot,
-        // which is valid until its completion.
-        let post =
-            |request: &bindings::ib_recv_wr| unsafe { self.post_raw_receive(request, grace) };
+        let post = |request: &bindings::ib_recv_wr| {
+            // SAFETY: The work request is well-formed. The memory that it names belongs to the slot,
+            // which is valid until its completion.
+            unsafe { self.post_raw_receive(request, grace) }
+        };
         let result = with_receive_wr(body, memory, cqe, post);
         result.map_err(|error| Unposted {
             error,
