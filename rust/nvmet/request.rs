@@ -77,6 +77,9 @@ impl Completions {
     }
 }
 
+/// The RDMA READ of a command's data, if there is one.
+type Reading<T> = Option<RdmaRw<Sgl, <T as TransportTypes>::Endpoint>>;
+
 /// Memory of a request. nvmet has pointers to the first fields while it has the request. `req` is
 /// the first field, so both have the same address.
 ///
@@ -96,7 +99,7 @@ struct Memory<T: TransportTypes> {
     capsule: Option<Operation<Capsule>>,
     data: Data<T>,
     /// The RDMA READ of the data, while it is posted.
-    reading: Option<RdmaRw<Sgl, T::Endpoint>>,
+    reading: Reading<T>,
     private: T::Command,
 }
 
@@ -509,7 +512,7 @@ impl<T: RequestHandler> Parsed<T> {
         mut self,
         queue: &QueuePair<T::Endpoint>,
         read: RdmaRw<Sgl, T::Endpoint>,
-    ) -> Result<(), (Self, Option<RdmaRw<Sgl, T::Endpoint>>)> {
+    ) -> Result<(), (Self, Reading<T>)> {
         let memory = self.0;
         // There is nothing to drop.
         // INVARIANT: This is such a command.
