@@ -12,7 +12,7 @@
 
 CONNECT_OPTIONS=(-c 1)
 
-# XOR mask that makes an rkey invalid; see test_hostile.sh of rnvmf.
+# XOR mask that makes an rkey invalid; see lib/hostile_host.sh of rnvmf.
 NO_KEY=0x80000000
 
 setup() {
