@@ -108,7 +108,6 @@ impl<T: Transport> BlkOps<T> {
     ///
     /// nvme-core makes a controller live after a firmware activation without a set-up. If a
     /// connection was lost meanwhile, the first request starts error recovery.
-    ///
     #[cold]
     fn give_back(
         queue: &HwQueue<T>,

@@ -209,6 +209,13 @@ impl<T: TransportTypes> Request<T> {
         Some(capsule)
     }
 
+    /// Keeps a capsule that could not be posted again. After the response, nvmet may still read the command
+    /// of a passthrough subsystem (`nvme_passthru_end`).
+    #[cold]
+    pub fn keep_capsule(&mut self, capsule: Operation<Capsule>) {
+        self.0.capsule = Some(capsule);
+    }
+
     /// Passes the command in a capsule to nvmet (`nvmet_req_init`). The request keeps the capsule until
     /// [`take_capsule`](Self::take_capsule). `queue` must be the queue pair of the submission queue. If
     /// nvmet refuses the command, [`respond`](crate::Transport::respond) is called before this returns.

@@ -334,7 +334,6 @@ impl<D: Scatter> Region<D> {
             return Err((EBUSY, data));
         }
         let allows = data.allows(direction);
-        self.register.get_mut().wr.access = allowed(direction) as i32;
         // SAFETY: By the type invariants, the map is not mapped without data.
         if let Err(error) = unsafe { self.map.map(direction, allows, &mut data) } {
             return Err((error, data));
@@ -371,6 +370,8 @@ impl<D: Scatter> Region<D> {
     #[inline(always)]
     pub fn map_sg(&mut self) -> Result<RemoteKey> {
         self.map_pages()?;
+        // Each time: `map_sg_for_atomics` may have set another access before.
+        self.register.get_mut().wr.access = allowed(self.map.direction()) as i32;
         self.set_key()
     }
 

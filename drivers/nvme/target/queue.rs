@@ -11,7 +11,8 @@
 //!    └── posted again               free slot ◀── completion ◀── [RDMA WRITE,] SEND
 //! ```
 //!
-//! A request is the slot of a command, and keeps its capsule. Without a free one, a capsule is parked and
+//! A request is the slot of a command, and keeps its capsule, unless that is a shared receive without
+//! data. Without a free one, a capsule is parked and
 //! its receive is not posted again, so that the host waits. Without credits of the send queue, a command
 //! waits.
 //!
@@ -317,12 +318,24 @@ impl TargetQueue {
         }
     }
 
-    /// Posts a receive again, after its command was taken.
+    /// Posts a receive again, after its command was executed.
+    ///
+    /// # Errors
+    ///
+    /// Returns a receive of the queue's own that could not be posted.
     #[inline(always)]
-    fn repost(&self, queue: &QueuePair<Self>, capsule: Operation<Capsule>, grace: &rcu::Guard) {
+    fn repost(
+        &self,
+        queue: &QueuePair<Self>,
+        capsule: Operation<Capsule>,
+        grace: &rcu::Guard,
+    ) -> Result<(), Unposted<Capsule>> {
         match queue.shared_receives() {
-            Some(shared) => self.share(shared, capsule),
-            None => self.posted(queue.post_receive_within(grace, capsule)),
+            Some(shared) => {
+                self.share(shared, capsule);
+                Ok(())
+            }
+            None => queue.post_receive_within(grace, capsule),
         }
     }
 
@@ -571,7 +584,10 @@ impl TargetQueue {
         // A receive is posted before any response to its command. A host that uses all its credits would
         // otherwise find none.
         if let Some(capsule) = request.take_capsule() {
-            this.repost(queue, capsule, &grace);
+            if let Err(unposted) = this.repost(queue, capsule, &grace) {
+                this.disconnect();
+                request.keep_capsule(unposted.operation);
+            }
         }
         let invalidate = request.private_mut().invalidate.take();
         let posted = request.send(&grace, queue, invalidate);

@@ -235,6 +235,10 @@ impl DiskUpdate<'_> {
         if !self.controller.is_connected() {
             return Err(ScanError::Gone);
         }
+        // A scan that finds nothing new needs no memory here.
+        if self.set.with(|table| table.contains(scanned.wwid.nsid)) {
+            return Ok(());
+        }
         let pending = self
             .set
             .begin_pending(self.found.seq, scanned.attributes())?;

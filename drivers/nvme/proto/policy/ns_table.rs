@@ -174,9 +174,13 @@ impl<D: NsEntry + 'static, S: Storage<D> + DerefMut<Target = [D]>, P: NsEntry> N
         self.pending.iter().flatten()
     }
 
-    /// Returns the number of disks, with those that are being added.
+    /// Returns the number of disks, with those that are being added. A pending entry may remain for
+    /// a moment when its disk is there.
     pub fn count(&self) -> usize {
-        self.nsids().count()
+        let pending = self
+            .pending()
+            .filter(|pending| self.get(pending.nsid()).is_none());
+        self.disks().len().saturating_add(pending.count())
     }
 
     /// Returns whether a namespace has a disk, or one is being added.

@@ -4,14 +4,13 @@
 //!
 //! The block layer says with each request whether another one follows. A command that is followed
 //! by another waits, and one call posts all that wait, so the device is notified once. The
-//! submitter of a last request also posts waiting commands of other submitters, so none waits for
-//! long.
+//! submitter of a last request also posts waiting commands of other submitters.
 //!
 //! A request that is alone only reads one flag here.
 //!
 //! There is no lock. A submitter that finds the batch in use posts its command alone. It may leave
 //! earlier commands in the batch: whoever uses the batch then either posts them, or adds a command,
-//! and so rings later.
+//! and so rings later. If the kernel preempts that submitter meanwhile, they wait until it runs.
 
 use super::{
     capsule::{
@@ -125,7 +124,8 @@ impl<K: SlotLookup<Payload = <UlpOf<K> as Ulp>::Payload>> SendBatch<K> {
             PostPosition::Follows
         };
         let added = waiting.push(queue, capsule, build);
-        if doorbell == Doorbell::Ring || waiting.is_full() {
+        // A submitter whose command was not added may not ring later.
+        if doorbell == Doorbell::Ring || waiting.is_full() || added.is_err() {
             post(queue, &mut waiting);
             self.any.set(false);
         } else {

@@ -193,6 +193,10 @@ fn disks_are_added_at_the_same_time() {
         table.begin_pending(seq, disk(99, 99)),
         Err(PendingError::Busy)
     );
+    // A disk that is there and still pending counts once.
+    table.insert(disk(3, 3)).unwrap();
+    assert_eq!(table.count(), 1 + MAX_PENDING);
+    assert!(table.remove(|disk| disk.nsid() == 3).is_some());
     table.end_pending(3);
     assert!(!table.contains(3) && table.contains(2) && table.contains(4));
     assert_eq!(
