@@ -125,12 +125,12 @@ impl OwnedQueue {
         };
         for _ in 0..workers {
             let work = JobRef::new(&job);
-            // SAFETY: `job` is valid until the queue is destroyed below, which waits for the work
-            // item. Nothing between ends this function early.
-            if self
-                .try_spawn(GFP_KERNEL, move || unsafe { work.run() })
-                .is_err()
-            {
+            let run = move || {
+                // SAFETY: `job` is valid until the queue is destroyed below, which waits for the
+                // work item. Nothing between ends this function early.
+                unsafe { work.run() };
+            };
+            if self.try_spawn(GFP_KERNEL, run).is_err() {
                 break;
             }
         }

@@ -149,17 +149,22 @@ impl NsEntry for Namespace {
 
 /// A namespace whose disk is being created.
 pub(super) struct PendingDisk {
-    pub(super) wwid: Wwid,
-    pub(super) limits: BlockLimits,
+    /// On the heap, because the table moves on the stack when it is created.
+    attributes: KBox<PendingAttributes>,
     /// Shared with the disk.
-    pub(super) state: Arc<DiskState>,
+    state: Arc<DiskState>,
+}
+
+struct PendingAttributes {
+    wwid: Wwid,
+    limits: BlockLimits,
 }
 
 impl NsEntry for PendingDisk {
     fn attributes(&self) -> NsAttributes<'_> {
         NsAttributes {
-            wwid: &self.wwid,
-            limits: &self.limits,
+            wwid: &self.attributes.wwid,
+            limits: &self.attributes.limits,
         }
     }
 
@@ -307,9 +312,12 @@ impl NamespaceSet {
     ) -> Result<Option<PendingGuard<'_>>, ScanError> {
         let state = DiskState::new(attributes.limits.protection);
         let state = Arc::new(state, GFP_KERNEL).map_err(|_| disk_error(ENOMEM))?;
-        let pending = PendingDisk {
+        let copied = PendingAttributes {
             wwid: *attributes.wwid,
             limits: *attributes.limits,
+        };
+        let pending = PendingDisk {
+            attributes: KBox::new(copied, GFP_KERNEL).map_err(|_| disk_error(ENOMEM))?,
             state: state.clone(),
         };
         let begun = self.with(|table| {

@@ -180,7 +180,8 @@ impl<D: NsEntry + 'static, S: Storage<D> + DerefMut<Target = [D]>, P: NsEntry> N
         let pending = self
             .pending()
             .filter(|pending| self.get(pending.nsid()).is_none());
-        self.disks().len().saturating_add(pending.count())
+        // `Iterator::count` may panic.
+        pending.fold(self.disks().len(), |count, _| count.saturating_add(1))
     }
 
     /// Returns whether a namespace has a disk, or one is being added.
