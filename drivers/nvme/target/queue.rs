@@ -12,9 +12,8 @@
 //! ```
 //!
 //! A request is the slot of a command, and keeps its capsule, unless that is a shared receive without
-//! data. Without a free one, a capsule is parked and
-//! its receive is not posted again, so that the host waits. Without credits of the send queue, a command
-//! waits.
+//! data. Without a free request, a capsule is parked and its receive is not posted again, so that the
+//! host waits. Without credits of the send queue, a command waits.
 //!
 //! Completions of a queue run in one work of the core, one after the other. Parked capsules are also
 //! started by the thread that accepts the connection, and responses come in any context.

@@ -3,18 +3,9 @@
 #
 # Tests connects and shutdowns at a target that violates the protocol: the host reports the stage and
 # the cause, and nothing leaks. test_hostile_random.sh changes replies at random.
-#
-# The target is hostile_target.c. The lines below end with its arguments: the step at which it
-# violates the protocol, the twist, and the value.
 
 . "$(dirname "$0")/lib.sh"
-. "$HERE/lib/hostile.sh"
 . "$HERE/lib/hostile_host.sh"
-
-setup() {
-	modprobe rnvmf && modprobe rdma_ucm && network_single && hostile_build || return 1
-	OBJECTS=$(rdma_objects)
-}
 
 # Without a twist the target works, so that failures below are due to the twist.
 good_target() {
@@ -177,7 +168,7 @@ shuts_down_without_io_queues() {
 	same "number of failed shutdowns" 0 "$(logged "$CTRL: shutdown: ")"
 }
 
-main setup \
+main hostile_setup \
 	good_target \
 	rejected_requests \
 	rejected_io_queues \

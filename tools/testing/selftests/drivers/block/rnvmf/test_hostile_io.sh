@@ -3,18 +3,9 @@
 #
 # Tests I/O at a target that fails it, or violates the protocol in responses, keys, data or receives:
 # the host reports the cause, and nothing leaks.
-#
-# The target is hostile_target.c. The lines below end with its arguments: the step at which it
-# violates the protocol, the twist, and the value.
 
 . "$(dirname "$0")/lib.sh"
-. "$HERE/lib/hostile.sh"
 . "$HERE/lib/hostile_host.sh"
-
-setup() {
-	modprobe rnvmf && modprobe rdma_ucm && network_single && hostile_build || return 1
-	OBJECTS=$(rdma_objects)
-}
 
 # fails COUNT ERROR CAUSE STEP TWIST...: I/O must fail with ERROR after COUNT attempts, with one log
 # line for CAUSE. The controller must stay live.
@@ -290,7 +281,7 @@ invalidates_another_key() {
 	gone
 }
 
-main setup \
+main hostile_setup \
 	poison_command_ends \
 	leaves_keys_alone \
 	failed_io \

@@ -3,18 +3,9 @@
 #
 # Tests namespaces whose lists, identifiers or formats violate the protocol, or change at a reconnect:
 # the host reports why a namespace has no disk, and nothing leaks.
-#
-# The target is hostile_target.c. The lines below end with its arguments: the step at which it
-# violates the protocol, the twist, and the value.
 
 . "$(dirname "$0")/lib.sh"
-. "$HERE/lib/hostile.sh"
 . "$HERE/lib/hostile_host.sh"
-
-setup() {
-	modprobe rnvmf && modprobe rdma_ucm && network_single && hostile_build || return 1
-	OBJECTS=$(rdma_objects)
-}
 
 # without_disk PATTERN ARGUMENT...: the namespace must be rejected. The reason must be in the output
 # of connect, in `rnvmf show` and in the kernel log.
@@ -233,7 +224,7 @@ knows_an_eui() {
 	leave
 }
 
-main setup \
+main hostile_setup \
 	unusable_namespaces \
 	namespace_without_blocks \
 	comes_back_as_another \

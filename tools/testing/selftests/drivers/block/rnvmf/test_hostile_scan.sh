@@ -3,18 +3,9 @@
 #
 # Tests scans of namespaces that are slow, or cannot be listed or identified for a time: the host scans
 # again, disks stay, and nothing leaks. A loss or a disconnect ends a scan.
-#
-# The target is hostile_target.c. The lines below end with its arguments: the step at which it
-# violates the protocol, the twist, and the value.
 
 . "$(dirname "$0")/lib.sh"
-. "$HERE/lib/hostile.sh"
 . "$HERE/lib/hostile_host.sh"
-
-setup() {
-	modprobe rnvmf && modprobe rdma_ucm && network_single && hostile_build || return 1
-	OBJECTS=$(rdma_objects)
-}
 
 # A namespace that the target lists a moment after it accepts the connection keeps its disk. One that is
 # not listed in two scans loses it.
@@ -263,7 +254,7 @@ slow_namespaces_hold_no_io_for_long() {
 	same "expired limits" 1 "$(logged "$CTRL: fast_io_fail_tmo expired: failing I/O")"
 }
 
-main setup \
+main hostile_setup \
 	slow_for_each_namespace \
 	slow_namespaces_hold_no_io_for_long \
 	lists_its_namespaces_late \

@@ -3,18 +3,9 @@
 #
 # Tests time limits at a target that does not answer, or again and again asks for a retry: each connect
 # and each command ends, and nothing leaks.
-#
-# The target is hostile_target.c. The lines below end with its arguments: the step at which it
-# violates the protocol, the twist, and the value.
 
 . "$(dirname "$0")/lib.sh"
-. "$HERE/lib/hostile.sh"
 . "$HERE/lib/hostile_host.sh"
-
-setup() {
-	modprobe rnvmf && modprobe rdma_ucm && network_single && hostile_build || return 1
-	OBJECTS=$(rdma_objects)
-}
 
 # With Traffic Based Keep Alive (CTRATT.TBKAS), commands that end do not show that commands are sent:
 # they may have been sent long before. With few commands the host therefore sends keep-alives.
@@ -176,7 +167,7 @@ stops() {
 	gone
 }
 
-main setup \
+main hostile_setup \
 	few_commands_do_not_keep_alive \
 	more_requests_than_there_is_room_for \
 	silences \

@@ -2,6 +2,17 @@
 # shellcheck shell=bash
 #
 # Runs the host at the target of lib/hostile.sh: connects, I/O and losses, and their expected results.
+#
+# The target is hostile_target.c. Arguments of the functions end with those of the target: the step at
+# which it violates the protocol, the twist, and the value.
+
+. "$HERE/lib/hostile.sh"
+
+# hostile_setup: set-up of a file whose tests start the target themselves.
+hostile_setup() {
+	modprobe rnvmf && modprobe rdma_ucm && network_single && hostile_build || return 1
+	OBJECTS=$(rdma_objects)
+}
 
 # No reconnect: a lost connection makes the controller dead.
 # shellcheck disable=SC2034 # read by `connect` of lib/host.sh
@@ -65,6 +76,7 @@ works() {
 	connect_hostile
 	compare "$(disk "$CTRL" 1)" "${BYTES:-65536}"
 	run "${RNVMF[@]}" stats "$CTRL" -o json
+	# shellcheck disable=SC2034 # read by the tests
 	STATS=$OUTPUT
 	leave
 }
