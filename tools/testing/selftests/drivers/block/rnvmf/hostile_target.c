@@ -252,6 +252,23 @@ static void deliver(struct queue *queue, struct reply *reply)
 	}
 }
 
+/* Reports the start of a firmware activation, with two replies to one request. */
+void activate_firmware(void)
+{
+	struct queue *queue;
+
+	for (queue = queues; queue; queue = queue->next) {
+		struct reply reply = {
+			/* Notice: Firmware Activation Starting, log page 3. */
+			.result = 0x00030102,
+			.cid = queue->event_cid, .length = CQE_SIZE, .copies = 2,
+		};
+
+		if (!queue->qid && !queue->ended)
+			deliver(queue, &reply);
+	}
+}
+
 void mute_queues(uint16_t controller)
 {
 	struct queue *queue;

@@ -152,7 +152,8 @@ io_timeout() {
 down_for_less_than_io_timeout() {
 	start_switched
 	connect "$TARGET4" "${PATIENT[@]}"
-	io_timeout 2000
+	# On a loaded machine, I/O takes seconds.
+	io_timeout 10000
 	start_verify
 	cable near down
 	sleep "$BRIEFLY"

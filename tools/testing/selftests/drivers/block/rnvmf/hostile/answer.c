@@ -506,6 +506,7 @@ void answer(struct queue *queue, const struct capsule *capsule, enum step step, 
 		reply->result = get(reply->sqe + 44, 4);
 		return;
 	case EVENT:
+		queue->event_cid = reply->cid;
 		return tell_event(reply);
 	case CHANGED:
 		return changed_log(queue, reply);

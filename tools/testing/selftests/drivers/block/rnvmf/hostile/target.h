@@ -58,6 +58,8 @@ struct queue {
 	uint16_t controller;
 	/* In the random mode one in this many replies is changed. */
 	unsigned int one_in;
+	/* Command identifier of the Asynchronous Event Request that is pending. */
+	uint16_t event_cid;
 	/* While the queue is deaf: the receives that are not posted again, and their number. */
 	bool deaf;
 	unsigned int kept[RECEIVES];
@@ -143,6 +145,7 @@ bool move(struct queue *queue, enum ibv_wr_opcode opcode, unsigned int length, u
 	  uint32_t rkey);
 
 /* Makes the target ignore the queues of a controller: no reply, no acknowledged disconnect. */
+void activate_firmware(void);
 void mute_queues(uint16_t controller);
 
 /* Disconnects the I/O queues, and waits until the host has disconnected them, too. */

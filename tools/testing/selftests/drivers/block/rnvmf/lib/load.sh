@@ -101,7 +101,9 @@ writes_flow() {
 # is_verified: wait until the fio of `start_verify` exits; fail unless its verification succeeds.
 is_verified() {
 	local status=0
-	wait_until 60 process_ended "$IO" || fail "fio did not exit; $CTRL is in state $(ctrl_field "$CTRL" state)"
+	# Each loss may hold writes for 30 s.
+	wait_until 120 process_ended "$IO" ||
+		fail "fio did not exit; $CTRL is in state $(ctrl_field "$CTRL" state): $(ctrl_field "$CTRL" message)"
 	wait "$IO" || status=$?
 	[ $status = 0 ] || fail "fio exited with status $status: $(<"$SCRATCH/fio")"
 }
