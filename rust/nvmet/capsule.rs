@@ -36,7 +36,7 @@ pub const COMMAND_SIZE: usize = 64;
 /// # Invariants
 ///
 /// - The first buffer has [`COMMAND_SIZE`] bytes.
-/// - `entry` lists the data from the offset `listed` on, unless that is [`UNLISTED`].
+/// - `entry` lists the data from the offset `listed` on, unless that is `UNLISTED`.
 pub struct Capsule {
     memory: ReceiveMemory,
     /// Lists the data for nvmet. Its length is set for each command.

@@ -58,7 +58,19 @@ pub(crate) mod wr {
     }
 
     /// Work requests, which the stand-in does not make.
-    pub(crate) struct Chain<'a, 'q, E>(PhantomData<(&'a (), &'q (), fn(E))>);
+    pub(crate) struct Chain<'a, 'q, E> {
+        _operation: PhantomData<&'a ()>,
+        _queue: PhantomData<&'q fn(E)>,
+    }
+
+    impl<E> Chain<'_, '_, E> {
+        fn new() -> Self {
+            Self {
+                _operation: PhantomData,
+                _queue: PhantomData,
+            }
+        }
+    }
 
     pub(crate) struct Batch<E, T> {
         operations: Vec<Operation<T>>,
@@ -90,7 +102,7 @@ pub(crate) mod wr {
             build: impl for<'a> FnOnce(&'a T, &mut Chain<'a, '_, E>) -> Result<(), Error>,
         ) -> Result<(), Unposted<T>> {
             assert!(!self.is_full());
-            if let Err(error) = build(&operation, &mut Chain(PhantomData)) {
+            if let Err(error) = build(&operation, &mut Chain::new()) {
                 return Err(Unposted { error, operation });
             }
             self.operations.push(operation);
