@@ -134,8 +134,8 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, StepError> {
     )))
 }
 
-/// Checks that a key that was never registered is used again by the next `map_sg`. There are few
-/// keys, so only registered ones may be used up.
+/// Checks that a key that was never registered is used again by the next `map_sg`. A
+/// region has 256 keys, so `map_sg` must not leave out one that was never registered.
 fn bound_only(memory: &mut Operation<Work>, mut data: Buffer) -> Result<Buffer, StepError> {
     let region = memory.region.as_mut().ok_or(EINVAL).step("region")?;
     let mut map_sg = |data| -> Result<(Buffer, u32), StepError> {

@@ -133,7 +133,8 @@ impl Request {
         }
     }
 
-    /// Ends the request with the status and the result of its completion queue entry.
+    /// Ends the request with the status and the result of its completion queue entry. `status` has 15 bits,
+    /// without the phase tag. Any context.
     ///
     /// nvme-core then completes, retries or fails it over, possibly on another CPU. C:
     /// `nvme_try_complete_req()`.

@@ -34,9 +34,9 @@ pub struct ConnectParams {
     pub capsule_size: u32,
     /// Offset of in-capsule data, in units of 16 bytes (ICDOFF).
     pub in_capsule_data_offset: u16,
-    /// Support of SGLs (SGLS).
+    /// Support of SGLs, the bits of SGLS (Identify Controller).
     pub sgl_support: u32,
-    /// First queue that is polled.
+    /// QID of the first queue that is polled; larger than all if none is.
     pub first_polled: u16,
 }
 
@@ -112,10 +112,12 @@ pub trait Transport: Sized + Send + Sync + 'static {
     /// When it returns, the queue owns no request, and the target can access none of their data.
     fn disconnect(queue: &Self::Queue);
 
-    /// Returns the largest transfer on the device to which the admin queue is connected.
+    /// Returns the largest transfer on the device to which the admin queue is connected; one page if it is
+    /// not connected. May sleep.
     fn transfer_limits(&self) -> TransferLimits;
 
     /// Returns the NUMA node of the device to which the admin queue is connected; -1 if unknown.
+    /// May sleep.
     fn numa_node(&self) -> i32;
 
     /// Sends a request. Must not sleep.

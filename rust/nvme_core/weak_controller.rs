@@ -165,7 +165,8 @@ impl WeakController {
     }
 
     /// Passes the response to an Asynchronous Event Request to nvme-core, which asks for another
-    /// request. Any context. C: `nvme_complete_async_event()`.
+    /// request. `status` has 15 bits, without the phase tag; `result` is dwords 0 and 1 of the
+    /// entry. Any context. C: `nvme_complete_async_event()`.
     pub fn complete_async_event(&self, status: u16, result: u64) {
         if let Some(target) = self.target.lock().as_ref() {
             // SAFETY: By the invariants of `Target`, the controller is valid while the lock is

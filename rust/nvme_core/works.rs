@@ -125,8 +125,7 @@ impl<T: Transport> CtrlOps<T> {
                 ctrl,
                 bindings::nvme_ctrl_state_NVME_CTRL_CONNECTING,
             ) {
-                // The deletion waits for this work item, so the state cannot have changed to
-                // DELETING without a wait for this function.
+                // The state is DELETING: `delete_ctrl` waits for this work item, and then tears down.
                 return;
             }
         }

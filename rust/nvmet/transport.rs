@@ -39,18 +39,18 @@ pub trait Transport: TransportTypes {
     /// A listener at the address of a port. Dropped when the port is disabled.
     type Listener: Send + Sync;
 
-    /// Listens at the address of a port (`add_port`).
+    /// Listens at the address of a port (`add_port`). May sleep.
     ///
     /// # Errors
     ///
-    /// The error of the write that enables the port.
+    /// Any. It is that of the link to the subsystem, by which configfs enables the port.
     fn listen(context: &Self::Context, port: Arc<Port<Self>>) -> Result<Self::Listener>;
 
     /// Sends the response of a request (`queue_response`). The request belongs to the transport again,
-    /// with the data of the command.
+    /// with the data of the command. Any context.
     fn respond(queue: &QueuePair<Self::Endpoint>, request: Request<Self>);
 
-    /// Disconnects the queues of a controller (`delete_ctrl`).
+    /// Disconnects the queues of a controller (`delete_ctrl`). Work item of nvmet; must not wait for their end.
     fn delete_controller(context: &Self::Context, controller: ControllerId);
 
     /// Returns the address to report in the discovery log to the host of a queue; `None` for that of

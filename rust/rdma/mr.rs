@@ -350,7 +350,7 @@ impl<D: Scatter> Region<D> {
         self.map.mapped()
     }
 
-    /// Returns the mapped memory pieces, for local work requests.
+    /// Returns the mapped memory pieces, for local work requests; none without data. Any context.
     pub fn entries(&self) -> Entries<'_> {
         self.map.entries()
     }
@@ -379,7 +379,7 @@ impl<D: Scatter> Region<D> {
     /// (`ib_map_mr_sg_zbva`).
     ///
     /// So the peer does not learn the address of the data. On a soft device, that is a kernel
-    /// address.
+    /// address. Any context.
     ///
     /// # Errors
     ///
@@ -399,7 +399,7 @@ impl<D: Scatter> Region<D> {
     }
 
     /// Maps the region as [`Region::map_sg`] does, for atomic operations of the peer on words of 8
-    /// bytes. Other access is not allowed.
+    /// bytes. Other access is not allowed. Any context.
     ///
     /// # Errors
     ///
@@ -463,7 +463,7 @@ impl<D: Scatter> Region<D> {
     }
 
     /// Marks the region as invalidated by the peer. Returns `false`, and changes nothing, unless
-    /// `invalidation` proves it. There is no proof in these cases:
+    /// `invalidation` proves it. Any context. There is no proof in these cases:
     ///
     /// - It has another key, or came before the region was registered.
     /// - It came on another queue pair than that of the registration.
@@ -482,7 +482,7 @@ impl<D: Scatter> Region<D> {
 
     /// Marks the region as invalidated by [`Chain::invalidate`](super::wr::Chain::invalidate).
     /// Returns `false`, and changes nothing, unless `completion` is the successful one of that work
-    /// request.
+    /// request. Any context.
     pub fn invalidated(&mut self, completion: &Completion<'_>) -> bool {
         let State::Invalidating { cqe, queue } = self.state.get() else {
             return false;

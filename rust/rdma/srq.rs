@@ -314,6 +314,7 @@ impl<E: QpContext> SharedReceiveQueue<E> {
     }
 
     /// Passes an asynchronous event to `told`.
+    ///
     /// # Safety
     ///
     /// Called by the device with an event of a queue made by `Self::new`, whose

@@ -107,7 +107,7 @@ impl RdmaQueue {
     /// Waits until the target can no longer execute a request: it has acknowledged the disconnect, or
     /// its time is over. nvme-core sends a request again as soon as it is cancelled. Sleeps.
     fn quiesce(&self, current: &Current, request: &Request) {
-        // No data is stale because of a read, or of the commands that connect the queue.
+        // Reads and Fabrics commands change no data, so they need no hold.
         if !request.is_write() || request.command()[0] == Command::FABRICS {
             return;
         }

@@ -318,7 +318,8 @@ impl<U: Ulp> Queue<U> {
     ///
     /// # Errors
     ///
-    /// [`CommandError`]. The command may still be in flight then; the next call waits for its end.
+    /// [`CommandError`]. The command may still be in flight then: the queue keeps `data` until its end, for
+    /// which the next call waits.
     pub fn execute(
         queue: &QueuePair<Self>,
         waiter: &dyn Waiter,
@@ -435,8 +436,8 @@ impl<U: Ulp> Queue<U> {
     /// Returns whether a command ended that was posted after the last call. Only one thread may call
     /// this at a time.
     ///
-    /// It is certain if more commands ended than could be in flight at the last call. If fewer
-    /// ended, the result is false.
+    /// If more commands ended than can be in flight, at least one was posted since. If fewer ended, the
+    /// result is false.
     pub fn take_traffic(&self) -> bool {
         let ended = self.core.stats.ended();
         let before = self.seen.get();
@@ -465,7 +466,8 @@ impl<U: Ulp> Queue<U> {
         self.core.set_connected();
     }
 
-    /// Ends the connection, and passes the payloads in flight to `end`. Sleeps.
+    /// Ends the connection, and passes the payloads in flight to `end`, which may sleep. Sleeps until the
+    /// device has returned the work requests. A payload whose capsule it keeps is leaked.
     ///
     /// Submitters must no longer be able to find the queue.
     pub fn end(connection: &Connected<Self>, end: impl Fn(U::Payload)) {

@@ -38,7 +38,7 @@ use rrdma::{
     sync::Msecs, //
 };
 
-/// What a command with a payload `P` is made from.
+/// What a command with a payload `P` is made from. The methods must not sleep.
 ///
 /// The methods are called only where their results are needed: then fewer values are kept while a
 /// command is prepared.
@@ -112,7 +112,7 @@ pub trait Ulp: Sized + Send + Sync + 'static {
     /// A request that was not sent, in the form that the block layer takes back.
     type Rejected;
 
-    /// Data that the ULP keeps with a queue.
+    /// Data that the ULP keeps with a queue. Dropped with the queue pair, where that may sleep.
     type QueueData: Send + Sync;
 
     /// Wakes the context of the ULP that ends connections.
@@ -150,7 +150,7 @@ pub trait Ulp: Sized + Send + Sync + 'static {
     /// context.
     fn finish(rejected: Self::Rejected);
 
-    /// Returns the number of commands that were already sent for the request.
+    /// Returns the number of commands that were already sent for the request. Any context.
     fn retries(payload: &Self::Payload) -> u64;
 
     /// Traces a command that is about to be posted. Any context.

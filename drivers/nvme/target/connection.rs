@@ -3,7 +3,7 @@
 //! Connections: accepts a connection request, and ends the connection.
 //!
 //! ```text
-//! listener ──▶ Requested ── accept ──▶ Connected ── end ──▶ Ended
+//! listener ──▶ Requested ── accept ──▶ Connected ── end ──▶ (ended)
 //! ```
 //!
 //! Each step is a work item, and holds a lock, so they exclude each other. If the connection is to end
@@ -152,8 +152,8 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    /// Creates an empty list. Queues share receives, so many in each shared queue, or have their own.
-    /// May sleep.
+    /// Creates an empty list. `shared_receives` is the number of receives of a shared receive queue; with
+    /// `None`, each queue has its own. May sleep.
     pub(crate) fn new(shared_receives: Option<u32>) -> Result<Arc<Self>> {
         let most = OwnedQueue::MAX_ACTIVE;
         let work = Workqueues {

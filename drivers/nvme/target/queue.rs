@@ -11,8 +11,8 @@
 //!    └── posted again               free slot ◀── completion ◀── [RDMA WRITE,] SEND
 //! ```
 //!
-//! A request is the slot of a command, and keeps its capsule, unless that is a shared receive without
-//! data. Without a free request, a capsule is parked and its receive is not posted again, so that the
+//! A free slot is a `Request`. With a command, it owns the capsule, unless that is a shared receive without
+//! data. Without a free slot, a capsule is parked and its receive is not posted again, so that the
 //! host waits. Without credits of the send queue, a command waits.
 //!
 //! Completions of a queue run in one work of the core, one after the other. Parked capsules are also
@@ -505,7 +505,7 @@ impl TargetQueue {
     #[cold]
     fn wait(&self, queue: &QueuePair<Self>, pending: Pending) {
         let mut waiting = self.waiting.lock();
-        // Set before it is tried again: who returns credits from here on tries again after that.
+        // Set before the retry: a completion that returns credits later sees it, and retries.
         self.is_waiting.store(true, Ordering::SeqCst);
         if let Err(error) = waiting.push_within_capacity(pending) {
             // Unreachable: there are not more commands than slots.

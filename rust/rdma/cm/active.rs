@@ -87,8 +87,8 @@ impl<E: Endpoint> Id<E> {
         })
     }
 
-    /// Calls `observer` for each event from now on, until the CM ID is destroyed. Dropping this
-    /// object, or the connection made from it, destroys the CM ID.
+    /// Calls `observer` for each event from now on, until the CM ID is destroyed; an earlier observer is
+    /// replaced. Dropping this object, or the connection made from it, destroys the CM ID. May sleep.
     pub fn observe(&self, observer: Arc<dyn Observer>) {
         self.id.observe(observer);
     }
@@ -203,14 +203,18 @@ impl<E: Endpoint> Addressed<E> {
     }
 
     /// Sets the IP type of service, or the InfiniBand service level, of the connection
-    /// (`rdma_set_service_type`).
+    /// (`rdma_set_service_type`). It takes effect when the route is resolved. Any context.
     pub fn set_service_type(&self, tos: u8) {
         // SAFETY: By the invariants of `CmId`, the CM ID is valid.
         unsafe { bindings::rdma_set_service_type(self.0.as_ptr(), tos.into()) };
     }
 
     /// Sets how long to wait for an acknowledgement before retransmission
-    /// (`rdma_set_ack_timeout`). The default is derived from the path.
+    /// (`rdma_set_ack_timeout`). The default is derived from the path. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// The error of C; there is none for a reliable queue pair.
     pub fn set_ack_timeout(&self, timeout: AckTimeout) -> Result
     where
         E::QpType: Reliable,
@@ -219,7 +223,11 @@ impl<E: Endpoint> Addressed<E> {
     }
 
     /// Sets how long a peer must wait before it repeats a send for which no receive was posted
-    /// (`rdma_set_min_rnr_timer`). The default is 655 ms.
+    /// (`rdma_set_min_rnr_timer`). The default is 655 ms. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// The error of C; there is none for a reliable queue pair.
     pub fn set_min_rnr_timer(&self, timer: RnrTimer) -> Result
     where
         E::QpType: Reliable,

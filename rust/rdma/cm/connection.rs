@@ -54,8 +54,8 @@ impl<E: Endpoint> Connected<E> {
         self.rd_atomic
     }
 
-    /// Disconnects (`rdma_disconnect`), moves the queue pair to the error state, and waits until
-    /// all posted work requests have completed, see [`drain`](QueuePair::drain).
+    /// Moves the queue pair to the error state, sends DREQ (`rdma_disconnect` does both), and waits until all
+    /// posted work requests have completed, see [`drain`](QueuePair::drain).
     ///
     /// Sleeps. May not be called from a completion handler or a connection manager event.
     pub fn disconnect(&self) {

@@ -340,8 +340,8 @@ impl<'a> Reconnect<'a> {
     }
 }
 
-/// Holds requests from now on, or lets all held ones fail, or reach the queues that are published.
-/// Sleeps, but not for I/O.
+/// Sets whether `queue_rq` holds requests. [`IoState::Failing`] requeues those that are held: they reach the
+/// published queues, or fail without one. Sleeps, but not for I/O.
 fn set_io(controller: &Controller, first: &ScanContext, io: IoState) {
     controller.holds_io.set(io == IoState::Held);
     if io == IoState::Failing {

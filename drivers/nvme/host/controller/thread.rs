@@ -347,7 +347,7 @@ impl CtrlThread {
 
     /// Handles an asynchronous event.
     fn handle_event(&self, association: &Association, event: AsyncEvent) {
-        // Both fail only if the controller is not live, and it needs neither then.
+        // These requests fail only if the controller is not live. Its next connect then does both.
         let _ = match event {
             AsyncEvent::NamespacesChanged => {
                 let requested = self.ctrl.request_scan_for(ScanRequester::Target);

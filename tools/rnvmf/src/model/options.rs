@@ -108,7 +108,7 @@ pub(crate) struct ReconnectOptions {
 
     /// Seconds that the target may need to end commands of a lost connection, 0 to 4294967, after
     /// its keep-alive timer has expired. Writes in flight at the loss are held until then. 0: do not
-    /// hold them; -1: as the target reports, or the keep-alive timeout [default: -1]
+    /// hold them; -1: as the target reports, or the keep-alive timeout, at most 10 [default: -1]
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = loss_tmo())]
     pub(crate) cqt: Option<u32>,
 }

@@ -130,8 +130,8 @@ impl ConnectAttempt {
         }
     }
 
-    /// Ends a pending attempt, unless its controller has more disks than at the last deadline: the kernel
-    /// limits the time for each, and there may be a thousand.
+    /// Handles an expired deadline: fails the attempt, unless its controller got new disks since the last
+    /// one. The kernel limits the time for each disk, and there may be a thousand.
     fn deadline_passed(&mut self, now: Option<Controller>) {
         let disks = now.as_ref().and_then(|controller| controller.nr_namespaces);
         let before = mem::replace(&mut self.disks, disks.unwrap_or(0));
