@@ -81,6 +81,11 @@ pub(crate) fn setup<T: Transport>(
     // SAFETY: The work item is initialised. Only connected queues queue it, and none is connected.
     unsafe { bindings::cancel_work_sync(controller.abort_work.get()) };
     controller.weak.forget_losses();
+    if let Some(entries) = kept_entries(controller, tag_sets) {
+        // SAFETY: The controller is initialised, and only this thread changes the field. nvme-core only
+        // lowers it.
+        unsafe { (*ctrl).sqsize = entries };
+    }
     setup_admin(controller, tag_sets)?;
     let result = setup_after_admin(controller, tag_sets);
     if result.is_err() {
@@ -97,6 +102,7 @@ fn setup_after_admin<T: Transport>(
 ) -> Result<(), SetupError> {
     let ctrl = controller.as_raw();
     check_features(controller)?;
+    check_entries(controller, tag_sets)?;
     // SAFETY: The controller is initialised; only this thread changes the number of queues.
     if unsafe { (*ctrl).queue_count } > 1 {
         setup_io(controller, tag_sets)?;
@@ -207,6 +213,41 @@ fn check_features<T: Transport>(controller: &Controller<T>) -> Result<(), SetupE
         unsafe { (*ctrl).sqsize = most.saturating_sub(1).max(1) };
     }
     Ok(())
+}
+
+/// Returns the zero-based size of the I/O queues for which the tag set was made, if it is kept. A tag set has
+/// a tag for each entry but one.
+fn kept_entries<T: Transport>(controller: &Controller<T>, tag_sets: TagSets) -> Option<u16> {
+    // SAFETY: The controller is initialised, and only this thread allocates and frees tag sets.
+    let depth = unsafe {
+        match (tag_sets, (*controller.as_raw()).tagset.is_null()) {
+            (TagSets::Keep, false) => (*controller.io_tag_set.get()).queue_depth,
+            _ => return None,
+        }
+    };
+    u16::try_from(depth).ok()
+}
+
+/// Checks that the queues have an entry for each tag. nvme-rdma goes on with fewer, and lets requests wait
+/// for an entry; here a slot belongs to a tag.
+fn check_entries<T: Transport>(
+    controller: &Controller<T>,
+    tag_sets: TagSets,
+) -> Result<(), SetupError> {
+    // SAFETY: The controller is initialised. nvme-core does not change the field until the next set-up.
+    let entries = unsafe { (*controller.as_raw()).sqsize };
+    match kept_entries(controller, tag_sets) {
+        Some(kept) if entries < kept => {
+            dev_err!(
+                controller.device(),
+                "the target no longer supports queues of {} entries, only {}\n",
+                kept.saturating_add(1),
+                entries.saturating_add(1)
+            );
+            Err(ENOSPC.into())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Connects the I/O queues. C: `nvme_rdma_configure_io_queues()`.

@@ -33,6 +33,36 @@ again_and_again() {
 	port_goes_and_returns
 }
 
+# port_is_back_with ENTRIES: create the port again, with queues of at most so many entries.
+port_is_back_with() {
+	target_listen 4420 "$TARGET4"
+	echo "$1" >"$NVMET/ports/4420/param_max_queue_size"
+	target_offer 4420 "$NQN"
+}
+
+# The disks have tags for 128 entries: with fewer, requests would have no slot.
+comes_back_with_smaller_queues() {
+	! driver_is_c || skip "nvme-rdma lets requests wait for an entry"
+	start_pair
+	connect "$TARGET4"
+	VERIFY_OPTIONS=(--iodepth=64)
+	start_verify
+	port_goes
+	loses
+	port_is_back_with 16
+	wait_until "$SOON" logs "$CTRL: the target no longer supports queues of 128 entries, only 1" ||
+		fail "no refusal in the log: $(kernel_log)"
+	port_goes
+	port_is_back_with 256
+	comes_back
+	is_verified
+}
+
+# logs PATTERN: whether the kernel log has such a line.
+logs() {
+	[ "$(logged "$1")" -gt 0 ]
+}
+
 # The target answers nothing for longer than the keep-alive time-out.
 silence_under_io() {
 	start_pair
@@ -242,6 +272,7 @@ has_no_disk() {
 main setup \
 	target_comes_back_under_io \
 	again_and_again \
+	comes_back_with_smaller_queues \
 	silence_under_io \
 	reset_under_io \
 	reset_while_disks_are_added \
