@@ -111,9 +111,11 @@ impl RdmaQueue {
         if !request.is_write() || request.command()[0] == Command::FABRICS {
             return;
         }
-        let queue = current.connection.queue_pair().context();
-        while !queue.is_disconnected() && current.quiesced.left() > Msecs::new(0) {
-            let _woken = self.association.wake.wait_timeout(current.quiesced.left());
+        let left = current.quiesced.left();
+        if left > Msecs::new(0) {
+            let queue = current.connection.queue_pair().context();
+            // Acknowledged or not, the target can no longer execute it afterwards.
+            let _acknowledged = queue.wait_disconnected(left);
         }
     }
 

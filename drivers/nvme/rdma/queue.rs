@@ -128,8 +128,8 @@ use rrdma::{
     scatter::Buffer,
     sync::{
         Msecs,
-        RelaxedBool,
-        SingleWriterCounter, //
+        SingleWriterCounter,
+        TimedCompletion, //
     },
 };
 
@@ -153,8 +153,9 @@ pub struct Queue<U: Ulp> {
     sync: SyncSlot<Commands<U>>,
     admin_slots: KVec<AdminSlot<Commands<U>>>,
     aer: Option<Pin<KBox<AerSlot<Commands<U>>>>>,
-    /// The target disconnected, or acknowledged our disconnect.
-    disconnected: RelaxedBool,
+    /// Completed when the target has disconnected, or acknowledged our disconnect.
+    #[pin]
+    disconnected: TimedCompletion,
     /// Number of ended commands at the last call of [`Queue::take_traffic`].
     seen: SingleWriterCounter,
 }
@@ -212,7 +213,7 @@ impl<U: Ulp> Queue<U> {
                 _ => None,
             },
             admin_slots: Self::admin_slots(&config, &pd, admin)?,
-            disconnected: RelaxedBool::new(false),
+            disconnected <- TimedCompletion::new(),
             seen: {
                 let seen = SingleWriterCounter::new();
                 seen.set(core.stats.ended());
@@ -449,7 +450,14 @@ impl<U: Ulp> Queue<U> {
     /// Returns whether the target disconnected, or acknowledged the disconnect of
     /// [`end`](Self::end). The ULP's thread is woken when it does. Any context.
     pub fn is_disconnected(&self) -> bool {
-        self.disconnected.get()
+        self.disconnected.is_completed()
+    }
+
+    /// Waits for at most `limit` until [`is_disconnected`](Self::is_disconnected). Returns `false` on a
+    /// time-out. Sleeps.
+    #[must_use = "the target may not have acknowledged the disconnect"]
+    pub fn wait_disconnected(&self, limit: Msecs) -> bool {
+        self.disconnected.wait_timeout(limit)
     }
 
     /// Reports that the command of a tag timed out. Any context.
@@ -700,7 +708,7 @@ impl<U: Ulp> Endpoint for Queue<U> {
     fn lost(queue: &QueuePair<Self>, cause: Lost) {
         let this = queue.context();
         if cause == Lost::Disconnected {
-            this.disconnected.set(true);
+            this.disconnected.complete_all();
             this.core.notifier.wake();
         }
         this.core.report(ConnError::Lost {
