@@ -91,7 +91,7 @@ impl<T: Transport> BlkOps<T> {
             (queue, rq, (*bd).last, Self::start(queue, ns, rq))
         };
         if let Err(status) = started {
-            return status;
+            return Self::not_passed(queue, status, last);
         }
         // SAFETY: The request is started and owned, and is not null. By the safety requirements of
         // this function, the critical section lasts until this function returns.
@@ -100,8 +100,27 @@ impl<T: Transport> BlkOps<T> {
 
         match T::queue_rq(&queue.data, request, last, &guard) {
             Ok(()) => bindings::nvme_core_const_STS_OK,
-            Err(refused) => Self::give_back(queue, refused, rq),
+            Err(refused) => Self::not_passed(queue, Self::give_back(queue, refused, rq), last),
         }
+    }
+
+    /// Returns the result `status` of `queue_rq` for a request that the transport did not take. `last` is that
+    /// of the call.
+    ///
+    /// blk-mq calls `commit_rqs` only after an error. So if nvme-core has ended the last request of a batch,
+    /// the others are sent here.
+    #[cold]
+    fn not_passed(
+        queue: &HwQueue<T>,
+        status: bindings::blk_status_t,
+        last: bool,
+    ) -> bindings::blk_status_t {
+        if last && status == bindings::nvme_core_const_STS_OK {
+            // SAFETY: The caller is `queue_rq`, which is called in an RCU read-side critical section.
+            let guard = unsafe { rcu_guard() };
+            T::commit_rqs(&queue.data, &guard);
+        }
+        status
     }
 
     /// Gives a refused request back to blk-mq; returns the result of `queue_rq`.
