@@ -23,7 +23,10 @@ use kernel::{
     prelude::*,
     str::CStr, //
 };
-use rrdma::sync::rcu_guard;
+use rrdma::{
+    memory,
+    sync::rcu_guard, //
+};
 
 /// Tables of operations for C.
 ///
@@ -238,7 +241,8 @@ impl<T: Transport> BlkOps<T> {
             return bindings::blk_eh_timer_return_BLK_EH_RESET_TIMER;
         }
         controller.weak.note_loss();
-        queue.disconnect();
+        // I/O may wait for this request.
+        memory::without_io(|| queue.disconnect());
         // SAFETY: By the safety requirements of this function, `rq` is valid.
         match unsafe { bindings::is_in_flight(rq) } {
             // The device has not returned the memory of the command.

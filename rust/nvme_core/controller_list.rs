@@ -12,7 +12,10 @@ use kernel::{
         Mutex, //
     },
 };
-use rrdma::sync::TimedCompletion;
+use rrdma::{
+    memory,
+    sync::TimedCompletion, //
+};
 
 /// An entry of the list.
 ///
@@ -63,8 +66,9 @@ impl ControllerList {
     /// The controller is not freed before [`free`](Self::free).
     pub(crate) unsafe fn add(&self, ctrl: NonNull<bindings::nvme_ctrl>) -> Result {
         let mut listed = self.listed.lock();
+        // I/O may wait for the removal of another controller, which waits for the lock.
         // INVARIANT: By the safety requirements of this function.
-        listed.entries.push(Entry(ctrl), GFP_KERNEL)?;
+        memory::without_io(|| listed.entries.push(Entry(ctrl), GFP_KERNEL))?;
         listed.existing = listed.existing.saturating_add(1);
         Ok(())
     }

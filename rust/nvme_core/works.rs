@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Work items and operations of a controller: reset, error recovery, reconnect and deletion.
+//!
+//! Allocations of the work items do not wait for I/O: that may wait for the controller which they connect or
+//! disconnect.
 
 use crate::{
     bindings,
@@ -24,6 +27,7 @@ use kernel::{
     prelude::*,
     types::Opaque, //
 };
+use rrdma::memory::without_io;
 
 /// Functions that nvme-core and its workqueues call for a `Controller<T>`.
 pub(crate) struct CtrlOps<T>(PhantomData<T>);
@@ -115,8 +119,11 @@ impl<T: Transport> CtrlOps<T> {
             let ctrl = kernel::container_of!(work, bindings::nvme_ctrl, reset_work);
             Controller::<T>::from_raw(ctrl)
         };
-        let ctrl = controller.as_raw();
+        without_io(|| Self::reset_ctrl(controller));
+    }
 
+    fn reset_ctrl(controller: &Controller<T>) {
+        let ctrl = controller.as_raw();
         // SAFETY: The controller is initialised.
         unsafe {
             bindings::nvme_stop_ctrl(ctrl);
@@ -146,8 +153,11 @@ impl<T: Transport> CtrlOps<T> {
         let controller: &Controller<T> = unsafe {
             &*kernel::container_of!(Opaque::cast_from(work), Controller<T>, recovery_work)
         };
-        let ctrl = controller.as_raw();
+        without_io(|| Self::recover(controller));
+    }
 
+    fn recover(controller: &Controller<T>) {
+        let ctrl = controller.as_raw();
         // SAFETY: The controller is initialised.
         unsafe {
             bindings::nvme_stop_keep_alive(ctrl);
@@ -177,7 +187,7 @@ impl<T: Transport> CtrlOps<T> {
             unsafe { &*kernel::container_of!(Opaque::cast_from(work), Controller<T>, abort_work) };
 
         // The admin queue is last: it may release what the others use.
-        setup::disconnect_all(controller.queues.iter().rev());
+        without_io(|| setup::disconnect_all(controller.queues.iter().rev()));
     }
 
     /// # Safety
@@ -189,7 +199,11 @@ impl<T: Transport> CtrlOps<T> {
             let work = kernel::container_of!(work, bindings::delayed_work, work);
             &*kernel::container_of!(Opaque::cast_from(work), Controller<T>, reconnect_work)
         };
-        // SAFETY: The controller is initialised. Only this work item changes the number.
+        without_io(|| Self::connect_again(controller));
+    }
+
+    fn connect_again(controller: &Controller<T>) {
+        // SAFETY: The controller is initialised. Only the work item of the caller changes the number.
         let attempts = unsafe {
             let attempts = &raw mut (*controller.as_raw()).nr_reconnects;
             attempts.write(attempts.read().saturating_add(1));
