@@ -217,14 +217,20 @@ failed_at() {
 	note "failed with status $1: ${BASH_SOURCE[1]##*/}:$2: $3"
 }
 
-# Print the user-space processes with their kernel stacks: the test may have waited for one of them.
+# Print the threads of user-space processes with their state and kernel stack: the test may have waited for one
+# of them. One that has ended shows as a zombie.
 note_processes() {
-	local process command stack
-	for process in /proc/[0-9]*; do
-		command=$(tr '\0' ' ' <"$process/cmdline")
-		[ -n "$command" ] || continue
-		stack=$(sed 's/.* //; s/+.*//' "$process/stack" | head -4 | paste -sd ' ')
-		note "process ${process#/proc/}: ${command:0:50}: ${stack:-running}"
+	local thread key value stack
+	local -A status
+	for thread in /proc/[0-9]*/task/*; do
+		status=()
+		while read -r key value; do
+			status[$key]=$value
+		done <"$thread/status"
+		[ "${status[Kthread:]:-1}" = 0 ] || continue
+		stack=$(sed 's/.* //; s/+.*//' "$thread/stack" | head -6 | paste -sd ' ')
+		note "thread ${thread##*/} of ${status[Tgid:]} (parent ${status[PPid:]}): ${status[Name:]}," \
+			"${status[State:]}: $stack"
 	done
 } 2>/dev/null
 

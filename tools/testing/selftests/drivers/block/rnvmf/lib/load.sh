@@ -103,7 +103,8 @@ is_verified() {
 	local status=0
 	# Each loss may hold writes for 30 s.
 	wait_until 120 process_ended "$IO" ||
-		fail "fio did not exit; $CTRL is in state $(ctrl_field "$CTRL" state): $(ctrl_field "$CTRL" message)"
+		fail "fio $IO did not exit; $CTRL is in state $(ctrl_field "$CTRL" state):" \
+			"$(ctrl_field "$CTRL" message); fio: $(<"$SCRATCH/fio")"
 	wait "$IO" || status=$?
 	[ $status = 0 ] || fail "fio exited with status $status: $(<"$SCRATCH/fio")"
 }
