@@ -313,14 +313,18 @@ where
         if length == 0 || !remote.covers(length) || !state.data.as_ref().is_some_and(allows) {
             return Err(EINVAL);
         }
+        let queue = queue.as_raw();
+        // Before the call, so that the compiler need not keep them for later.
+        state.list = list;
+        state.direction = direction;
         // SAFETY: The queue pair is alive. If the device needs regions, its `RdmaRwCap` created the
         // pool. `raw` is in a `KBox`, and is not initialised now. The list has so many entries, of
         // memory that `data` owns.
         let requests = unsafe {
             bindings::rdma_rw_ctx_init(
                 state.raw.get(),
-                queue.as_raw(),
-                queue.port(),
+                queue,
+                (*queue).port,
                 list.first(),
                 list.entries(),
                 0,
@@ -332,8 +336,6 @@ where
         check(requests)?;
         let requests = requests as u32;
         state.requests = requests;
-        state.list = list;
-        state.direction = direction;
         state.posted.set(false);
         state.rw_cqe.operation.set(ptr::null_mut());
         state.rw_cqe.moved.set(false);
@@ -530,8 +532,9 @@ unsafe fn work_requests<D, E: QpContext>(
     let first = unsafe {
         bindings::rdma_rw_ctx_wrs(state.raw.get(), queue.as_raw(), queue.port(), cqe, next)
     };
-    // SAFETY: `first` is the list of work requests in the state, which nobody else uses.
-    unsafe { report_failures(first, queue) };
+    // SAFETY: `first` is the list of work requests in the state, which nobody else uses. `next` follows
+    // the last of them.
+    unsafe { report_failures(first, next, queue) };
     first
 }
 
@@ -554,21 +557,29 @@ unsafe fn post_list<E: QpContext>(
         .map_err(|(error, bad)| (error, error == ENOMEM || !ptr::eq(bad, first)))
 }
 
-/// Makes the work requests before the last one report a failure to the context of the queue pair.
-/// Otherwise only the last one would complete, as flushed, without the cause.
+/// Makes all work requests but the last of the whole list report a failure to the context of the queue
+/// pair. Otherwise only the last one would complete, as flushed, without the cause.
 ///
 /// # Safety
 ///
 /// `first` must be a list of work requests that nobody else uses, and that is posted to `queue`
-/// next.
-#[inline]
-unsafe fn report_failures<E: QpContext>(first: *mut bindings::ib_send_wr, queue: &QueuePair<E>) {
+/// next. `next` must be null, or the last one of the list, which is not the first.
+#[inline(always)]
+unsafe fn report_failures<E: QpContext>(
+    first: *mut bindings::ib_send_wr,
+    next: *mut bindings::ib_send_wr,
+    queue: &QueuePair<E>,
+) {
     let mut request = first;
     // SAFETY: By the safety requirements of this function.
     unsafe {
-        while !(*request).next.is_null() {
+        // Most reads and writes are one work request.
+        while (*request).next != next {
             (*request).__bindgen_anon_1.wr_cqe = queue.unsignalled();
             request = (*request).next;
+        }
+        if !next.is_null() {
+            (*request).__bindgen_anon_1.wr_cqe = queue.unsignalled();
         }
     }
 }
