@@ -475,12 +475,9 @@ impl<T: TransportTypes> Parsed<T> {
             (*req).transfer_len = list.length() as usize;
         }
         mem::forget(self);
-        // SAFETY: `nvmet_req_init()` succeeded, and has set the function. The data is set.
-        unsafe {
-            if let Some(execute) = (*req).execute {
-                execute(req);
-            }
-        }
+        // SAFETY: `nvmet_req_init()` succeeded, and has set the function, which C calls likewise. The data
+        // is set.
+        unsafe { (*req).execute.unwrap_unchecked()(req) };
     }
 
     /// Ends the command with a status, in the form of `include/linux/nvme.h`.
