@@ -32,6 +32,8 @@ use slots::{
     discard,
     put,
     Arrived,
+    FreeSlots,
+    Link,
     Phase,
     Slots, //
 };
@@ -134,6 +136,15 @@ pub(crate) struct Slot {
     context: Option<RwContext<Sgl, TargetQueue>>,
     /// The key that the response invalidates.
     invalidate: Option<u32>,
+    /// The next free slot.
+    next: Option<Request<Rdma>>,
+}
+
+impl Link for Request<Rdma> {
+    #[inline(always)]
+    fn next(&mut self) -> &mut Option<Self> {
+        &mut self.private_mut().next
+    }
 }
 
 impl Slot {
@@ -141,7 +152,7 @@ impl Slot {
     #[inline(always)]
     fn finish(&mut self, transferred: RdmaRw<Sgl, TargetQueue>) -> Option<Sgl> {
         let finished = transferred.finish()?;
-        put(&mut self.context, finished.context);
+        put(&mut self.context, Some(finished.context));
         Some(finished.data)
     }
 
@@ -192,7 +203,7 @@ impl TargetQueue {
             limits: params.limits,
             slots <- new_irq_lock!(Slots {
                 phase: Phase::Waiting,
-                free: KVec::with_capacity(commands, GFP_KERNEL)?,
+                free: FreeSlots::EMPTY,
                 parked: KVec::with_capacity(commands, GFP_KERNEL)?,
             }, "nvmet_rdma_rust::Slots"),
             waiting <- new_mutex!(KVec::with_capacity(commands, GFP_KERNEL)?),
@@ -232,13 +243,10 @@ impl TargetQueue {
             let slot = Slot {
                 context: Some(RwContext::new(queue)?),
                 invalidate: None,
+                next: None,
             };
             let request = Request::new(&this.sq, &mut completions, slot)?;
-            let mut slots = this.slots.lock();
-            slots
-                .free
-                .push_within_capacity(request)
-                .map_err(|_| ENOMEM)?;
+            this.slots.lock().free.push(request);
         }
         let own = match queue.shared_receives() {
             Some(_) => 0,
@@ -274,7 +282,8 @@ impl TargetQueue {
         let (free, parked) = {
             let mut slots = this.slots.lock();
             slots.phase = Phase::Ended;
-            (mem::take(&mut slots.free), mem::take(&mut slots.parked))
+            let free = mem::replace(&mut slots.free, FreeSlots::EMPTY);
+            (free, mem::take(&mut slots.parked))
         };
         drop(free);
         let waiting = mem::take(&mut *this.waiting.lock());
@@ -545,10 +554,7 @@ impl TargetQueue {
             // still waits.
             return discard(request);
         }
-        // There is room: the slot was taken from here.
-        if let Err(error) = slots.free.push_within_capacity(request) {
-            discard(error);
-        }
+        slots.free.push(request);
         if slots.parked.is_empty() {
             return;
         }
@@ -692,7 +698,7 @@ impl Pending {
             return Ok(());
         };
         let Ok(sgl) = self.transfer.allocate(self.remote.length) else {
-            put(&mut self.parsed.private_mut().context, context);
+            put(&mut self.parsed.private_mut().context, Some(context));
             self.parsed.fail(Code::INTERNAL_ERROR.get());
             return Ok(());
         };
@@ -714,7 +720,8 @@ impl Pending {
                 Err(unprepared) => unprepared,
             },
         };
-        put(&mut self.parsed.private_mut().context, unprepared.context);
+        let context = Some(unprepared.context);
+        put(&mut self.parsed.private_mut().context, context);
         if unprepared.error == EAGAIN {
             return Err(self);
         }
