@@ -94,6 +94,7 @@ pub(super) use groups::Group;
 pub(super) use init_attr::Srq;
 pub(super) use partially_posted::{
     CqeNode,
+    ForCompletion,
     PartiallyPosted, //
 };
 pub(crate) use qp_type::sealed::Sealed;

@@ -236,8 +236,7 @@ impl TargetQueue {
     pub(crate) fn fill(queue: &Arc<QueuePair<Self>>) -> Result {
         let this = queue.context();
         let pd = queue.protection_domain();
-        let device = queue.device().clone();
-        let mut completions = Completions::with_capacity(device, this.nr_slots.into());
+        let mut completions = Completions::with_capacity(queue.clone(), this.nr_slots.into());
         this.sq.attach(queue.clone());
         for _ in 0..this.nr_slots {
             let slot = Slot {
