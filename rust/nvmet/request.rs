@@ -37,14 +37,16 @@ use core::{
 };
 use kernel::{
     prelude::*,
-    sync::rcu,
+    sync::{
+        rcu,
+        Arc, //
+    },
     types::Opaque, //
 };
 use rrdma::{
     errno::ENOTCONN,
     rdma::{
         cq::Completion,
-        device::DeviceRef,
         qp::QueuePair,
         rw::{
             MessageOperation,
@@ -53,7 +55,7 @@ use rrdma::{
         },
         wr::{
             Complete,
-            Message,
+            CreditedMessage,
             Messages,
             Operation, //
         },
@@ -68,12 +70,19 @@ const _: () = assert!(size_of::<bindings::nvme_command>() == COMMAND_SIZE);
 const _: () = assert!(size_of::<bindings::nvme_completion>() == COMPLETION_SIZE);
 
 /// Allocates the completions of requests together.
-pub struct Completions(Messages);
+pub struct Completions<T: TransportTypes> {
+    messages: Messages,
+    queue: Arc<QueuePair<T::Endpoint>>,
+}
 
-impl Completions {
-    /// Returns an allocator for about `count` completions that `device` sends. Allocates nothing yet.
-    pub fn with_capacity(device: DeviceRef, count: usize) -> Self {
-        Self(Messages::with_capacity(device, count, COMPLETION_SIZE))
+impl<T: TransportTypes> Completions<T> {
+    /// Returns an allocator for about `count` completions that `queue` sends. Allocates nothing yet.
+    pub fn with_capacity(queue: Arc<QueuePair<T::Endpoint>>, count: usize) -> Self {
+        let device = queue.device().clone();
+        Self {
+            messages: Messages::with_capacity(device, count, COMPLETION_SIZE),
+            queue,
+        }
     }
 }
 
@@ -94,7 +103,7 @@ struct Memory<T: TransportTypes> {
     req: Opaque<bindings::nvmet_req>,
     /// A command whose receive is posted again before it is executed.
     command: Opaque<bindings::nvme_command>,
-    completion: Message,
+    completion: CreditedMessage<T::Endpoint>,
     /// The command, and the data behind it.
     capsule: Option<Operation<Capsule>>,
     data: Data<T>,
@@ -133,21 +142,24 @@ pub enum Begun<T: TransportTypes> {
 }
 
 impl<T: TransportTypes> Request<T> {
-    /// Allocates a request, with its completion and the transport's data. It must be dropped before `sq` is
-    /// destroyed, or while that waits. May sleep.
+    /// Allocates a request, with its completion and the transport's data. It holds a credit of the send
+    /// queue. It must be dropped before `sq` is destroyed, or while that waits. May sleep.
     ///
     /// # Errors
     ///
-    /// `ENOTCONN` if the queue is being destroyed, or has no queue pair; `ENOMEM`.
+    /// - `ENOTCONN`: the queue is being destroyed, or its queue pair is not that of the completions.
+    /// - `EAGAIN`: other requests hold all credits.
+    /// - `ENOMEM`.
     pub fn new(
         sq: &SubmissionQueue<T>,
-        completions: &mut Completions,
+        completions: &mut Completions<T>,
         private: T::Command,
     ) -> Result<Self> {
-        if sq.queue_pair().is_null() {
+        if !ptr::eq(sq.queue_pair(), &*completions.queue) {
             return Err(ENOTCONN);
         }
-        let mut completion = completions.0.alloc()?;
+        let message = completions.messages.alloc()?;
+        let mut completion = CreditedMessage::new(message, completions.queue.clone())?;
         // It stays at its address, and is aligned as memory of `kmalloc()` of this size.
         let cqe = completion.write().as_mut_ptr();
         let entered = sq.enter().ok_or(ENOTCONN)?;
@@ -344,36 +356,50 @@ impl<T: RequestHandler> RwOperation<T::Endpoint> for Memory<T> {
 
     #[inline]
     fn rdma_rw(&self) -> Option<&RdmaRw<Sgl, T::Endpoint>> {
-        match &self.data {
-            Data::Write(write) => Some(write),
-            _ => self.reading.as_ref(),
+        self.reading.as_ref()
+    }
+
+    #[inline]
+    fn moved(
+        mut operation: Operation<Self>,
+        queue: &QueuePair<T::Endpoint>,
+        completion: &Completion<'_>,
+    ) {
+        // Never `None`: this was posted with it.
+        if let Some(read) = operation.reading.take() {
+            // INVARIANT: By the type invariants of `Memory`.
+            let parsed = Parsed(operation.into_raw());
+            T::data_read(queue, parsed, read, completion);
         }
     }
 }
 
 impl<T: RequestHandler> MessageOperation<T::Endpoint> for Memory<T> {
+    type Data = Sgl;
+
     #[inline]
-    fn message(&self) -> Option<&Message> {
-        Some(&self.completion)
+    fn message(&self) -> &CreditedMessage<T::Endpoint> {
+        &self.completion
+    }
+
+    #[inline]
+    fn rdma_write(&self) -> Option<&RdmaRw<Sgl, T::Endpoint>> {
+        match &self.data {
+            Data::Write(write) => Some(write),
+            _ => None,
+        }
     }
 }
 
 impl<T: RequestHandler> Complete<T::Endpoint> for Memory<T> {
     #[inline]
     fn complete(
-        mut operation: Operation<Self>,
+        operation: Operation<Self>,
         queue: &QueuePair<T::Endpoint>,
         completion: &Completion<'_>,
     ) {
-        if operation.reading.is_none() {
-            // INVARIANT: nvmet does not know the memory of a request that was sent.
-            return T::responded(queue, Request(operation), completion);
-        }
-        if let Some(read) = operation.reading.take() {
-            // INVARIANT: By the type invariants of `Memory`.
-            let parsed = Parsed(operation.into_raw());
-            T::data_read(queue, parsed, read, completion);
-        }
+        // INVARIANT: nvmet does not know the memory of a request that was sent.
+        T::responded(queue, Request(operation), completion);
     }
 }
 
@@ -475,12 +501,9 @@ impl<T: TransportTypes> Parsed<T> {
             (*req).transfer_len = list.length() as usize;
         }
         mem::forget(self);
-        // SAFETY: `nvmet_req_init()` succeeded, and has set the function. The data is set.
-        unsafe {
-            if let Some(execute) = (*req).execute {
-                execute(req);
-            }
-        }
+        // SAFETY: `nvmet_req_init()` succeeded, and has set the function, which C calls likewise. The data
+        // is set.
+        unsafe { (*req).execute.unwrap_unchecked()(req) };
     }
 
     /// Ends the command with a status, in the form of `include/linux/nvme.h`.
@@ -520,6 +543,7 @@ impl<T: RequestHandler> Parsed<T> {
         queue: &QueuePair<T::Endpoint>,
         read: RdmaRw<Sgl, T::Endpoint>,
     ) -> Result<(), (Self, Reading<T>)> {
+        let grace = rcu::read_lock();
         let memory = self.0;
         // There is nothing to drop.
         // INVARIANT: This is such a command.
@@ -528,7 +552,8 @@ impl<T: RequestHandler> Parsed<T> {
         mem::forget(self);
         // SAFETY: `begin` got the memory from an operation, and this has owned it since.
         let operation = unsafe { Operation::from_raw(memory) };
-        queue.post_rdma_rw(operation).map_err(|unposted| {
+        let posted = queue.post_rdma_rw_within(&grace, operation);
+        posted.map_err(|unposted| {
             let mut operation = unposted.operation;
             let read = operation.reading.take();
             (Self(operation.into_raw()), read)

@@ -18,7 +18,13 @@ use kernel::{
     error::from_err_ptr,
     prelude::*,
     str::CStr,
-    sync::Arc,
+    sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
+        Arc, //
+    },
     task::might_sleep, //
 };
 
@@ -35,7 +41,11 @@ use kernel::{
 pub struct ProtectionDomain {
     raw: NonNull<bindings::ib_pd>,
     device: DeviceRef,
+    serial: u64,
 }
+
+/// Serial number of the next domain. 64 bits do not wrap around.
+static SERIAL: Atomic<u64> = Atomic::new(0);
 
 // SAFETY: The verbs that take a domain may be called from any thread.
 unsafe impl Send for ProtectionDomain {}
@@ -55,7 +65,11 @@ impl ProtectionDomain {
         let raw = unsafe { bindings::ib_alloc_pd(device.as_raw(), owner.as_char_ptr()) };
         let raw = NonNull::new(from_err_ptr(raw)?).ok_or(ENOMEM)?;
         // INVARIANT: `ib_alloc_pd` has allocated `raw` on `device` for this object.
-        let this = Self { raw, device };
+        let this = Self {
+            raw,
+            device,
+            serial: SERIAL.fetch_add(1, ordering::Relaxed),
+        };
         Ok(Arc::new(this, GFP_KERNEL)?)
     }
 
@@ -77,6 +91,7 @@ impl ProtectionDomain {
             device: self.device.as_raw(),
             // SAFETY: `raw` is valid by the type invariant, and the key never changes.
             lkey: unsafe { (*self.raw.as_ptr()).local_dma_lkey },
+            domain: self.serial,
         }
     }
 }
@@ -88,6 +103,8 @@ pub(crate) struct LocalMemory {
     pub(in crate::rdma) device: *mut bindings::ib_device,
     /// The key (`local_dma_lkey`).
     pub(in crate::rdma) lkey: u32,
+    /// Serial number of the domain, which no other domain ever has.
+    pub(in crate::rdma) domain: u64,
 }
 
 impl Drop for ProtectionDomain {

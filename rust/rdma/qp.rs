@@ -94,6 +94,7 @@ pub(super) use groups::Group;
 pub(super) use init_attr::Srq;
 pub(super) use partially_posted::{
     CqeNode,
+    ForCompletion,
     PartiallyPosted, //
 };
 pub(crate) use qp_type::sealed::Sealed;
@@ -575,13 +576,8 @@ unsafe fn ib_post_send(
     bad: *mut *const bindings::ib_send_wr,
 ) -> c_int {
     // SAFETY: `qp` is alive by the safety requirements, and the operations of its device are
-    // constant.
-    match unsafe { (*(*qp).device).ops.post_send } {
-        // SAFETY: By the safety requirements of this function.
-        Some(post) => unsafe { post(qp, wr, bad) },
-        // Every device has this operation.
-        None => EINVAL.to_errno(),
-    }
+    // constant. This crate gets only devices that have this one (`ib_device_check_mandatory`).
+    unsafe { (*(*qp).device).ops.post_send.unwrap_unchecked()(qp, wr, bad) }
 }
 
 /// Calls the driver's `post_recv`, as the inline function `ib_post_recv()` of `ib_verbs.h` does.
@@ -594,11 +590,6 @@ unsafe fn ib_post_send(
 unsafe fn ib_post_recv(qp: *mut bindings::ib_qp, wr: *const bindings::ib_recv_wr) -> c_int {
     let mut bad = core::ptr::null();
     // SAFETY: `qp` is alive by the safety requirements, and the operations of its device are
-    // constant.
-    match unsafe { (*(*qp).device).ops.post_recv } {
-        // SAFETY: By the safety requirements of this function.
-        Some(post) => unsafe { post(qp, wr, &mut bad) },
-        // Every device has this operation.
-        None => EINVAL.to_errno(),
-    }
+    // constant. This crate gets only devices that have this one (`ib_device_check_mandatory`).
+    unsafe { (*(*qp).device).ops.post_recv.unwrap_unchecked()(qp, wr, &mut bad) }
 }

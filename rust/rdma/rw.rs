@@ -40,6 +40,7 @@
 pub use super::qp::RdmaRwCap;
 
 use super::{
+    cq::Completion,
     dma::Direction,
     mr::RemoteKey,
     qp::{
@@ -51,7 +52,7 @@ use super::{
     },
     wr::{
         Complete,
-        Message,
+        CreditedMessage,
         Operation,
         Unposted, //
     },
@@ -72,7 +73,10 @@ use core::{
         ManuallyDrop,
         MaybeUninit, //
     },
-    ptr, //
+    ptr::{
+        self,
+        NonNull, //
+    },
 };
 use kernel::{
     prelude::*,
@@ -83,52 +87,6 @@ use kernel::{
     types::Opaque, //
 };
 
-/// Completion entry of the last work request. `entry` is the first member, so it has the address of
-/// the whole.
-#[repr(C)]
-struct RwCqe {
-    entry: Opaque<bindings::ib_cqe>,
-    /// Completion entry of the operation, which is completed next; null while nothing was posted.
-    operation: Cell<*mut bindings::ib_cqe>,
-    /// All data was moved.
-    moved: Cell<bool>,
-}
-
-impl RwCqe {
-    fn new() -> Self {
-        Self {
-            entry: Opaque::new(bindings::ib_cqe {
-                done: Some(Self::completed),
-            }),
-            operation: Cell::new(ptr::null_mut()),
-            moved: Cell::new(false),
-        }
-    }
-
-    /// Records whether all data was moved, and completes the operation.
-    ///
-    /// # Safety
-    ///
-    /// Called by the core once after [`RdmaRw::post`], with a completion whose `wr_cqe` is the
-    /// `entry` of an `RwCqe`.
-    unsafe extern "C" fn completed(cq: *mut bindings::ib_cq, wc: *mut bindings::ib_wc) {
-        // SAFETY: By the safety requirements `wr_cqe` is an `RwCqe`. It is valid until the
-        // operation that owns it completes, below. The operation's entry has its `done` function,
-        // because it was posted.
-        unsafe {
-            let rw_cqe = &*(*wc).__bindgen_anon_1.wr_cqe.cast::<Self>();
-            rw_cqe
-                .moved
-                .set((*wc).status == bindings::ib_wc_status_IB_WC_SUCCESS);
-            let operation = rw_cqe.operation.get();
-            (*wc).__bindgen_anon_1.wr_cqe = operation;
-            if let Some(done) = (*operation).done {
-                done(cq, wc);
-            }
-        }
-    }
-}
-
 /// Data, and the state of the core's `rdma_rw` functions for it. It stays in its `KBox`, as it
 /// points into itself.
 ///
@@ -136,10 +94,10 @@ impl RwCqe {
 ///
 /// - While `data` is `Some`, `raw` is initialised for the queue pair, in `direction`, with the memory in
 ///   `list`, which `data` owns. `list` is a list of `data`, or `table`.
+/// - `failed` is false while `data` is `None`.
 /// - `queue` is `Some` except in the list of a [`DeferredRelease`](super::qp::DeferredRelease).
 struct State<D, E: QpContext> {
     raw: Opaque<bindings::rdma_rw_ctx>,
-    rw_cqe: RwCqe,
     table: ScatterTable,
     list: Scatterlist,
     direction: Direction,
@@ -147,6 +105,8 @@ struct State<D, E: QpContext> {
     requests: u32,
     /// Set by the first attempt to post; a second one is refused, even if the first one failed.
     posted: Cell<bool>,
+    /// It was posted by [`QueuePair::post_rdma_rw`], and completed with a failure.
+    failed: Cell<bool>,
     data: Option<D>,
     queue: Option<Arc<QueuePair<E>>>,
 }
@@ -236,12 +196,12 @@ where
         // INVARIANT: There is no data.
         let state = State {
             raw: Opaque::zeroed(),
-            rw_cqe: RwCqe::new(),
             table: ScatterTable::new(),
             list: Scatterlist::EMPTY,
             direction: Direction::FromDevice,
             requests: 0,
             posted: Cell::new(false),
+            failed: Cell::new(false),
             data: None,
             queue: Some(queue.clone()),
         };
@@ -313,14 +273,18 @@ where
         if length == 0 || !remote.covers(length) || !state.data.as_ref().is_some_and(allows) {
             return Err(EINVAL);
         }
+        let queue = queue.as_raw();
+        // Before the call, so that the compiler need not keep them for later.
+        state.list = list;
+        state.direction = direction;
         // SAFETY: The queue pair is alive. If the device needs regions, its `RdmaRwCap` created the
         // pool. `raw` is in a `KBox`, and is not initialised now. The list has so many entries, of
         // memory that `data` owns.
         let requests = unsafe {
             bindings::rdma_rw_ctx_init(
                 state.raw.get(),
-                queue.as_raw(),
-                queue.port(),
+                queue,
+                (*queue).port,
                 list.first(),
                 list.entries(),
                 0,
@@ -332,11 +296,7 @@ where
         check(requests)?;
         let requests = requests as u32;
         state.requests = requests;
-        state.list = list;
-        state.direction = direction;
         state.posted.set(false);
-        state.rw_cqe.operation.set(ptr::null_mut());
-        state.rw_cqe.moved.set(false);
         let queue = state.queue();
         queue.rw_credits.take(requests).inspect_err(|_| {
             // SAFETY: The state was initialised above for `queue`, and never posted. The caller takes
@@ -405,7 +365,7 @@ impl<D: Listed + Send + 'static, E: QpContext> RdmaRw<D, E> {
         let mut context = unsafe { ManuallyDrop::take(&mut self.0) };
         let state = &mut context.0.value;
         // The caller owns the read or write, so it has completed or was never posted.
-        if is_exposed(state) {
+        if state.failed.get() && is_exposed(state) {
             // SAFETY: By the type invariants the state has data. Nothing of it is posted.
             unsafe { defer(context) };
             return None;
@@ -434,16 +394,10 @@ impl<D: Listed + Send + 'static, E: QpContext> RdmaRw<D, E> {
         grace: &rcu::Guard,
     ) -> Result<(), (Error, bool)> {
         let state = self.begin(queue).map_err(|error| (error, false))?;
-        state.rw_cqe.operation.set(cqe);
-        let entry = state.rw_cqe.entry.get();
         // SAFETY: As for the call in `begin`. The safety requirements keep the entry valid.
-        let first = unsafe { work_requests(state, queue, entry, ptr::null_mut()) };
+        let first = unsafe { work_requests(state, queue, cqe, ptr::null_mut()) };
         // SAFETY: By the safety requirements, the memory that the list names stays valid.
-        unsafe { post_list(queue, first, grace) }.inspect_err(|(_, some)| {
-            if !some {
-                state.rw_cqe.operation.set(ptr::null_mut());
-            }
-        })
+        unsafe { post_list(queue, first, grace) }
     }
 
     /// Posts all work requests of an RDMA write, followed by `send`. The error is that of
@@ -500,15 +454,14 @@ unsafe fn defer<D: Listed + Send + 'static, E: QpContext>(mut context: RwContext
     unsafe { queue.deferred_release.add(context.0) };
 }
 
-/// Returns whether the peer may still write to the data. On iWARP, the peer has a key for the data
-/// of an RDMA read. The key is invalid only after the read succeeded, or after the region is
-/// deregistered, with the queue pair.
-#[inline]
+/// Returns whether the peer may still write to the data of a read or write that failed, which then ends.
+/// On iWARP, the peer has a key for the data of an RDMA read. The key is invalid only after the read
+/// succeeded, or after the region is deregistered, with the queue pair.
+#[cold]
 fn is_exposed<D, E: QpContext>(state: &State<D, E>) -> bool {
-    state.direction == Direction::FromDevice
-        && !state.rw_cqe.moved.get()
-        && !state.rw_cqe.operation.get().is_null()
-        && state.queue().device().is_rnic()
+    // INVARIANT: The caller takes the data, or the context.
+    state.failed.set(false);
+    state.direction == Direction::FromDevice && state.queue().device().is_rnic()
 }
 
 /// Returns the list of the work requests. The last one completes with `cqe`; or, if that is null,
@@ -530,8 +483,9 @@ unsafe fn work_requests<D, E: QpContext>(
     let first = unsafe {
         bindings::rdma_rw_ctx_wrs(state.raw.get(), queue.as_raw(), queue.port(), cqe, next)
     };
-    // SAFETY: `first` is the list of work requests in the state, which nobody else uses.
-    unsafe { report_failures(first, queue) };
+    // SAFETY: `first` is the list of work requests in the state, which nobody else uses. `next` follows
+    // the last of them.
+    unsafe { report_failures(first, next, queue) };
     first
 }
 
@@ -554,21 +508,29 @@ unsafe fn post_list<E: QpContext>(
         .map_err(|(error, bad)| (error, error == ENOMEM || !ptr::eq(bad, first)))
 }
 
-/// Makes the work requests before the last one report a failure to the context of the queue pair.
-/// Otherwise only the last one would complete, as flushed, without the cause.
+/// Makes all work requests but the last of the whole list report a failure to the context of the queue
+/// pair. Otherwise only the last one would complete, as flushed, without the cause.
 ///
 /// # Safety
 ///
 /// `first` must be a list of work requests that nobody else uses, and that is posted to `queue`
-/// next.
-#[inline]
-unsafe fn report_failures<E: QpContext>(first: *mut bindings::ib_send_wr, queue: &QueuePair<E>) {
+/// next. `next` must be null, or the last one of the list, which is not the first.
+#[inline(always)]
+unsafe fn report_failures<E: QpContext>(
+    first: *mut bindings::ib_send_wr,
+    next: *mut bindings::ib_send_wr,
+    queue: &QueuePair<E>,
+) {
     let mut request = first;
     // SAFETY: By the safety requirements of this function.
     unsafe {
-        while !(*request).next.is_null() {
+        // Most reads and writes are one work request.
+        while (*request).next != next {
             (*request).__bindgen_anon_1.wr_cqe = queue.unsignalled();
             request = (*request).next;
+        }
+        if !next.is_null() {
+            (*request).__bindgen_anon_1.wr_cqe = queue.unsignalled();
         }
     }
 }
@@ -589,12 +551,48 @@ pub trait RwOperation<E: QpContext>: Complete<E> {
 
     /// Returns the RDMA read or write; `None` if the operation has none now.
     fn rdma_rw(&self) -> Option<&RdmaRw<Self::Data, E>>;
+
+    /// Handles the completion of the RDMA read or write, in place of
+    /// [`complete`](Complete::complete), which this calls by default.
+    #[inline]
+    fn moved(operation: Operation<Self>, queue: &QueuePair<E>, completion: &Completion<'_>) {
+        Self::complete(operation, queue, completion);
+    }
+}
+
+/// Completes an operation whose RDMA read or write was posted on a queue pair with context `E`.
+///
+/// # Safety
+///
+/// Called by the core once after [`QueuePair::post_rdma_rw_within`], with the completion of the operation.
+unsafe extern "C" fn moved<T: RwOperation<E>, E: QpContext>(
+    cq: *mut bindings::ib_cq,
+    wc: *mut bindings::ib_wc,
+) {
+    // SAFETY: By the safety requirements, `wr_cqe` is the entry of the operation, which was posted with
+    // the flag of its read or write. The queue pair is alive until it is drained, which waits for this.
+    unsafe {
+        let queue = QueuePair::<E>::of_completion(wc);
+        let slot = NonNull::new_unchecked((*wc).__bindgen_anon_1.wr_cqe).cast();
+        if (*wc).status != bindings::ib_wc_status_IB_WC_SUCCESS {
+            Operation::<T>::set_failed(slot);
+        }
+        let operation = Operation::<T>::from_posted(slot);
+        let completion = Completion::from_raw(cq, wc, &queue.registrations);
+        T::moved(operation, queue, &completion);
+    }
 }
 
 /// An operation with a message, which may follow an RDMA write.
-pub trait MessageOperation<E: QpContext>: RwOperation<E> {
-    /// Returns the message; `None` if the operation has none now.
-    fn message(&self) -> Option<&Message>;
+pub trait MessageOperation<E: QpContext>: Complete<E> {
+    /// The type that owns the data of the RDMA write.
+    type Data: Listed + Send + 'static;
+
+    /// Returns the message.
+    fn message(&self) -> &CreditedMessage<E>;
+
+    /// Returns the RDMA write; `None` if the operation has none now.
+    fn rdma_write(&self) -> Option<&RdmaRw<Self::Data, E>>;
 }
 
 impl<E: QpContext> QueuePair<E> {
@@ -609,23 +607,40 @@ impl<E: QpContext> QueuePair<E> {
     /// - `EINVAL`: the operation has no read or write, or one that belongs to another queue pair or
     ///   was posted before.
     /// - Any error of the driver; `ENOMEM` if the send queue is full.
-    #[inline(always)]
+    #[inline]
     pub fn post_rdma_rw<T: RwOperation<E>>(
         &self,
         operation: Operation<T>,
     ) -> Result<(), Unposted<T>> {
-        let grace = rcu::read_lock();
-        let slot = operation.begin_post(0);
+        self.post_rdma_rw_within(&rcu::read_lock(), operation)
+    }
+
+    /// Posts the operation's RDMA read or write as [`post_rdma_rw`](Self::post_rdma_rw) does, for callers
+    /// that are already in an RCU read-side critical section.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`post_rdma_rw`](Self::post_rdma_rw).
+    #[inline(always)]
+    pub fn post_rdma_rw_within<T: RwOperation<E>>(
+        &self,
+        grace: &rcu::Guard,
+        operation: Operation<T>,
+    ) -> Result<(), Unposted<T>> {
+        let slot = operation.begin_post_with(moved::<T, E>);
         // SAFETY: Once posted, the body is not accessed.
         let posted = match unsafe { Operation::sent_body_of(slot) }.rdma_rw() {
-            // SAFETY: The read or write is part of the body and so lives as long. Its last work
-            // request completes with the entry.
-            Some(rdma_rw) => unsafe { rdma_rw.post(self, slot.as_ptr().cast(), &grace) },
+            // SAFETY: The read or write is part of the body and so lives as long; its state is in a
+            // `KBox`. Its last work request completes with the entry.
+            Some(rdma_rw) => unsafe {
+                Operation::set_failed_flag(slot, &rdma_rw.state().failed);
+                rdma_rw.post(self, slot.as_ptr().cast(), grace)
+            },
             None => Err((EINVAL, false)),
         };
         // SAFETY: `post` posts as it must, see there. If posting fails, nothing completes. The read
         // or write has its own credits.
-        unsafe { Operation::end_post(slot, self, posted, &grace) }
+        unsafe { Operation::end_post(slot, self, posted, grace) }
     }
 
     /// Posts all work requests of the operation's RDMA write, if it has one, and its message behind them,
@@ -635,9 +650,8 @@ impl<E: QpContext> QueuePair<E> {
     ///
     /// # Errors
     ///
-    /// Those of [`post_rdma_rw`](Self::post_rdma_rw), except that an operation may have neither read
-    /// nor write; and `EINVAL` if it has an RDMA read or no message, or if the message is mapped for
-    /// another device.
+    /// Those of [`post_rdma_rw`](Self::post_rdma_rw), except that an operation may have no RDMA write;
+    /// and `EINVAL` if it has an RDMA read instead, or if the message belongs to another queue pair.
     #[inline]
     pub fn post_message_within<T: MessageOperation<E>>(
         &self,
@@ -648,10 +662,7 @@ impl<E: QpContext> QueuePair<E> {
     where
         E::QpType: Reliable,
     {
-        if let Err(error) = self.sq_credits.take_one() {
-            return Err(Unposted { error, operation });
-        }
-        let slot = operation.begin_post(1);
+        let slot = operation.begin_post();
         // SAFETY: The slot has the completion entry. The message and the write are part of its body and
         // so live as long. Once posted, the body is not accessed.
         let posted = unsafe {
@@ -659,9 +670,8 @@ impl<E: QpContext> QueuePair<E> {
             self.post_body(body, slot.as_ptr().cast(), invalidate, grace)
         };
         // SAFETY: `post_body` posts as it must, see there. If posting fails, nothing completes. The
-        // message has the credit taken above; the write has its own.
-        let posted = unsafe { Operation::end_post(slot, self, posted, grace) };
-        posted.inspect_err(|_| self.sq_credits.put(1))
+        // message and the write have their own credits.
+        unsafe { Operation::end_post(slot, self, posted, grace) }
     }
 
     /// Posts the RDMA write of an operation, if it has one, and its message, which completes with `cqe`.
@@ -680,11 +690,11 @@ impl<E: QpContext> QueuePair<E> {
     where
         E::QpType: Reliable,
     {
-        let message = body.message().ok_or((EINVAL, false))?;
+        let message = body.message();
         let mut send = MaybeUninit::uninit();
         let send = message.work_request(&mut send, self, cqe, invalidate);
         let send = send.map_err(|error| (error, false))?;
-        match body.rdma_rw() {
+        match body.rdma_write() {
             // SAFETY: The safety requirements are the same.
             Some(write) if write.is_write() => unsafe { write.post_before(self, send, grace) },
             Some(_) => Err((EINVAL, false)),

@@ -25,6 +25,7 @@
 
 mod batch;
 mod chain;
+mod credited_message;
 mod datagram;
 mod message;
 mod operation;
@@ -42,6 +43,7 @@ pub use chain::{
     Chain,
     ATOMIC_BYTES, //
 };
+pub use credited_message::CreditedMessage;
 pub use message::{
     Message,
     Messages,

@@ -32,6 +32,8 @@ use slots::{
     discard,
     put,
     Arrived,
+    FreeSlots,
+    Link,
     Phase,
     Slots, //
 };
@@ -134,6 +136,15 @@ pub(crate) struct Slot {
     context: Option<RwContext<Sgl, TargetQueue>>,
     /// The key that the response invalidates.
     invalidate: Option<u32>,
+    /// The next free slot.
+    next: Option<Request<Rdma>>,
+}
+
+impl Link for Request<Rdma> {
+    #[inline(always)]
+    fn next(&mut self) -> &mut Option<Self> {
+        &mut self.private_mut().next
+    }
 }
 
 impl Slot {
@@ -141,7 +152,7 @@ impl Slot {
     #[inline(always)]
     fn finish(&mut self, transferred: RdmaRw<Sgl, TargetQueue>) -> Option<Sgl> {
         let finished = transferred.finish()?;
-        put(&mut self.context, finished.context);
+        put(&mut self.context, Some(finished.context));
         Some(finished.data)
     }
 
@@ -192,7 +203,7 @@ impl TargetQueue {
             limits: params.limits,
             slots <- new_irq_lock!(Slots {
                 phase: Phase::Waiting,
-                free: KVec::with_capacity(commands, GFP_KERNEL)?,
+                free: FreeSlots::EMPTY,
                 parked: KVec::with_capacity(commands, GFP_KERNEL)?,
             }, "nvmet_rdma_rust::Slots"),
             waiting <- new_mutex!(KVec::with_capacity(commands, GFP_KERNEL)?),
@@ -225,20 +236,16 @@ impl TargetQueue {
     pub(crate) fn fill(queue: &Arc<QueuePair<Self>>) -> Result {
         let this = queue.context();
         let pd = queue.protection_domain();
-        let device = queue.device().clone();
-        let mut completions = Completions::with_capacity(device, this.nr_slots.into());
+        let mut completions = Completions::with_capacity(queue.clone(), this.nr_slots.into());
         this.sq.attach(queue.clone());
         for _ in 0..this.nr_slots {
             let slot = Slot {
                 context: Some(RwContext::new(queue)?),
                 invalidate: None,
+                next: None,
             };
             let request = Request::new(&this.sq, &mut completions, slot)?;
-            let mut slots = this.slots.lock();
-            slots
-                .free
-                .push_within_capacity(request)
-                .map_err(|_| ENOMEM)?;
+            this.slots.lock().free.push(request);
         }
         let own = match queue.shared_receives() {
             Some(_) => 0,
@@ -262,7 +269,7 @@ impl TargetQueue {
             let Some((arrived, request)) = next else {
                 return;
             };
-            this.begin(queue, arrived, request);
+            Self::begin(queue, arrived, request);
         }
     }
 
@@ -274,7 +281,8 @@ impl TargetQueue {
         let (free, parked) = {
             let mut slots = this.slots.lock();
             slots.phase = Phase::Ended;
-            (mem::take(&mut slots.free), mem::take(&mut slots.parked))
+            let free = mem::replace(&mut slots.free, FreeSlots::EMPTY);
+            (free, mem::take(&mut slots.parked))
         };
         drop(free);
         let waiting = mem::take(&mut *this.waiting.lock());
@@ -324,14 +332,13 @@ impl TargetQueue {
     /// Returns a receive of the queue's own that could not be posted.
     #[inline(always)]
     fn repost(
-        &self,
         queue: &QueuePair<Self>,
         capsule: Operation<Capsule>,
         grace: &rcu::Guard,
     ) -> Result<(), Unposted<Capsule>> {
         match queue.shared_receives() {
             Some(shared) => {
-                self.share(shared, capsule);
+                Self::share(queue, shared, capsule);
                 Ok(())
             }
             None => queue.post_receive_within(grace, capsule),
@@ -341,8 +348,12 @@ impl TargetQueue {
     /// Posts a receive to a shared queue again.
     // Apart, as it saves more registers.
     #[inline(never)]
-    fn share(&self, shared: &SharedReceiveQueue<Self>, capsule: Operation<Capsule>) {
-        self.posted(shared.post(capsule));
+    fn share(
+        queue: &QueuePair<Self>,
+        shared: &SharedReceiveQueue<Self>,
+        capsule: Operation<Capsule>,
+    ) {
+        queue.context().posted(shared.post(capsule));
     }
 
     /// Ends the connection if a receive could not be posted: the queue pair is closed, or broken.
@@ -368,18 +379,18 @@ impl TargetQueue {
 
     /// Starts a parked command. Process context.
     #[cold]
-    fn begin_parked(&self, queue: &QueuePair<Self>, arrived: Arrived, request: Request<Rdma>) {
-        self.begin(queue, arrived, request);
+    fn begin_parked(queue: &QueuePair<Self>, arrived: Arrived, request: Request<Rdma>) {
+        Self::begin(queue, arrived, request);
     }
 
     /// Passes a command to nvmet, and executes it once it has its data. Process context.
     #[inline(always)]
-    fn begin(&self, queue: &QueuePair<Self>, arrived: Arrived, request: Request<Rdma>) {
+    fn begin(queue: &QueuePair<Self>, arrived: Arrived, request: Request<Rdma>) {
         match queue.shared_receives() {
-            Some(shared) => self.begin_shared(queue, shared, arrived, request),
+            Some(shared) => Self::begin_shared(queue, shared, arrived, request),
             None => {
                 let begun = request.begin(queue, arrived.capsule);
-                self.begun(queue, arrived.data, begun);
+                queue.context().begun(queue, arrived.data, begun);
             }
         }
     }
@@ -390,23 +401,23 @@ impl TargetQueue {
     // Apart, as it saves more registers.
     #[inline(never)]
     fn begin_shared(
-        &self,
         queue: &QueuePair<Self>,
         shared: &SharedReceiveQueue<Self>,
         arrived: Arrived,
         request: Request<Rdma>,
     ) {
+        let this = queue.context();
         let Arrived { mut capsule, data } = arrived;
         let command = *capsule.command();
         let begun = match CommandData::is_in_capsule(&Command::from_bytes(command)) {
             true => request.begin(queue, capsule),
             false => {
-                self.posted(shared.post(capsule));
+                this.posted(shared.post(capsule));
                 request.begin_copy(queue, &command)
             }
         };
         // Shared receives have more room than an admin queue.
-        self.begun(queue, data.min(self.limits.in_capsule), begun);
+        this.begun(queue, data.min(this.limits.in_capsule), begun);
     }
 
     /// Executes a command that was passed to nvmet, once it has its data. `behind` bytes of data came
@@ -415,7 +426,7 @@ impl TargetQueue {
     fn begun(&self, queue: &QueuePair<Self>, behind: u32, begun: Begun<Rdma>) {
         match begun {
             Begun::Parsed(parsed) => match parsed.opcode() {
-                Command::FABRICS => self.take_data_of_fabrics(queue, behind, parsed),
+                Command::FABRICS => Self::take_data_of_fabrics(queue, behind, parsed),
                 _ => self.take_data(queue, behind, parsed),
             },
             Begun::Answered => {}
@@ -424,8 +435,8 @@ impl TargetQueue {
     }
 
     #[cold]
-    fn take_data_of_fabrics(&self, queue: &QueuePair<Self>, behind: u32, parsed: Parsed<Rdma>) {
-        self.take_data(queue, behind, parsed);
+    fn take_data_of_fabrics(queue: &QueuePair<Self>, behind: u32, parsed: Parsed<Rdma>) {
+        queue.context().take_data(queue, behind, parsed);
     }
 
     /// Takes the data of a command, and executes the command once it has it. `behind` bytes of data came
@@ -471,17 +482,18 @@ impl TargetQueue {
                 };
                 self.transfer(queue, pending);
             }
-            Err(code) => self.refuse(parsed, opcode, code),
+            Err(code) => Self::refuse(queue, parsed, opcode, code),
         }
     }
 
     /// Ends a command whose data is not where it may be.
     #[cold]
-    fn refuse(&self, parsed: Parsed<Rdma>, opcode: u8, code: Code) {
+    fn refuse(queue: &QueuePair<Self>, parsed: Parsed<Rdma>, opcode: u8, code: Code) {
+        let this = queue.context();
         match code {
             // The same number has another name for commands that write.
-            Code::CONNECT_INVALID_PARAMETER => self.log(fmt!("Connect refused: not as requested")),
-            _ => self.log(fmt!(
+            Code::CONNECT_INVALID_PARAMETER => this.log(fmt!("Connect refused: not as requested")),
+            _ => this.log(fmt!(
                 "command {opcode:#04x} refused: {}",
                 format_args!("{code}")
             )),
@@ -497,21 +509,22 @@ impl TargetQueue {
             false => pending.attempt(queue),
         };
         if let Err(pending) = pending {
-            self.wait(queue, pending);
+            Self::wait(queue, pending);
         }
     }
 
     /// Lets a command wait for credits. Sleeps.
     #[cold]
-    fn wait(&self, queue: &QueuePair<Self>, pending: Pending) {
-        let mut waiting = self.waiting.lock();
+    fn wait(queue: &QueuePair<Self>, pending: Pending) {
+        let this = queue.context();
+        let mut waiting = this.waiting.lock();
         // Set before the retry: a completion that returns credits later sees it, and retries.
-        self.is_waiting.store(true, Ordering::SeqCst);
+        this.is_waiting.store(true, Ordering::SeqCst);
         if let Err(error) = waiting.push_within_capacity(pending) {
             // Unreachable: there are not more commands than slots.
             drop(error);
         }
-        self.retry(queue, &mut waiting);
+        this.retry(queue, &mut waiting);
     }
 
     /// Tries commands that wait for credits again, after some were returned. Sleeps.
@@ -545,17 +558,14 @@ impl TargetQueue {
             // still waits.
             return discard(request);
         }
-        // There is room: the slot was taken from here.
-        if let Err(error) = slots.free.push_within_capacity(request) {
-            discard(error);
-        }
+        slots.free.push(request);
         if slots.parked.is_empty() {
             return;
         }
         let next = slots.next();
         drop(slots);
         if let Some((arrived, request)) = next {
-            self.begin_parked(queue, arrived, request);
+            Self::begin_parked(queue, arrived, request);
         }
     }
 
@@ -574,31 +584,41 @@ impl TargetQueue {
     /// Sends the response of a command (`queue_response`). Any context.
     #[inline]
     pub(crate) fn respond(queue: &QueuePair<Self>, mut request: Request<Rdma>) {
-        let this = queue.context();
         // A command that failed has no data.
         if matches!(request.data(), Data::Write(_)) && !request.has_succeeded() {
-            request = this.drop_data(request);
+            request = Self::drop_data(request);
         }
         let grace = rcu::read_lock();
         // A receive is posted before any response to its command. A host that uses all its credits would
         // otherwise find none.
         if let Some(capsule) = request.take_capsule() {
-            if let Err(unposted) = this.repost(queue, capsule, &grace) {
-                this.disconnect();
-                request.keep_capsule(unposted.operation);
+            if let Err(unposted) = Self::repost(queue, capsule, &grace) {
+                request = Self::cannot_repost(queue, request, unposted);
             }
         }
         let invalidate = request.private_mut().invalidate.take();
         let posted = request.send(&grace, queue, invalidate);
         drop(grace);
         if let Err(request) = posted {
-            this.cannot_respond(queue, request);
+            Self::cannot_respond(queue, request);
         }
+    }
+
+    /// Ends the connection of a command whose receive cannot be posted again, and keeps the receive.
+    #[cold]
+    fn cannot_repost(
+        queue: &QueuePair<Self>,
+        mut request: Request<Rdma>,
+        unposted: Unposted<Capsule>,
+    ) -> Request<Rdma> {
+        queue.context().disconnect();
+        request.keep_capsule(unposted.operation);
+        request
     }
 
     /// Drops the data of a command that failed.
     #[cold]
-    fn drop_data(&self, mut request: Request<Rdma>) -> Request<Rdma> {
+    fn drop_data(mut request: Request<Rdma>) -> Request<Rdma> {
         if let Data::Write(write) = request.take_data() {
             request.private_mut().give_up(write);
         }
@@ -608,48 +628,50 @@ impl TargetQueue {
     /// Frees the slot of a command whose response cannot be posted: the queue pair is closed, or
     /// broken.
     #[cold]
-    fn cannot_respond(&self, queue: &QueuePair<Self>, request: Request<Rdma>) {
-        self.disconnect();
-        self.responded(queue, request);
+    fn cannot_respond(queue: &QueuePair<Self>, request: Request<Rdma>) {
+        let this = queue.context();
+        this.disconnect();
+        this.responded(queue, request);
     }
 
     /// Gives a receive without a command back, and ends the connection. By value, so that the compiler
     /// need not copy the completion of other receives to the stack.
     #[cold]
     fn refuse_capsule(
-        &self,
         queue: &QueuePair<Self>,
         capsule: Operation<Capsule>,
         length: usize,
         result: Result<(), WcError>,
     ) {
+        let this = queue.context();
         Self::give_back(queue, capsule);
         match result {
-            Ok(()) => self.fail(fmt!(
+            Ok(()) => this.fail(fmt!(
                 "a capsule of {length} bytes is shorter than a command"
             )),
-            Err(failure) if failure.is_flush() => self.disconnect(),
-            Err(failure) => self.fail(fmt!("RECV: {}", failure.message())),
+            Err(failure) if failure.is_flush() => this.disconnect(),
+            Err(failure) => this.fail(fmt!("RECV: {}", failure.message())),
         }
     }
 
     /// Lets a capsule wait, unless a slot was freed meanwhile.
     #[cold]
-    fn park(&self, queue: &QueuePair<Self>, arrived: Arrived) {
+    fn park(queue: &QueuePair<Self>, arrived: Arrived) {
+        let this = queue.context();
         let next = {
-            let mut slots = self.slots.lock();
+            let mut slots = this.slots.lock();
             match slots.parked.push_within_capacity(arrived) {
                 Ok(()) => Ok(slots.next()),
                 Err(PushError(arrived)) => Err(arrived),
             }
         };
         match next {
-            Ok(Some((arrived, request))) => self.begin_parked(queue, arrived, request),
+            Ok(Some((arrived, request))) => Self::begin_parked(queue, arrived, request),
             Ok(None) => {}
             Err(arrived) => {
                 // Only with shared receives: otherwise there are not more receives than entries.
                 Self::give_back(queue, arrived.capsule);
-                self.fail(fmt!("more commands than the queue has entries"));
+                this.fail(fmt!("more commands than the queue has entries"));
             }
         }
     }
@@ -692,7 +714,7 @@ impl Pending {
             return Ok(());
         };
         let Ok(sgl) = self.transfer.allocate(self.remote.length) else {
-            put(&mut self.parsed.private_mut().context, context);
+            put(&mut self.parsed.private_mut().context, Some(context));
             self.parsed.fail(Code::INTERNAL_ERROR.get());
             return Ok(());
         };
@@ -714,7 +736,8 @@ impl Pending {
                 Err(unprepared) => unprepared,
             },
         };
-        put(&mut self.parsed.private_mut().context, unprepared.context);
+        let context = Some(unprepared.context);
+        put(&mut self.parsed.private_mut().context, context);
         if unprepared.error == EAGAIN {
             return Err(self);
         }
@@ -803,7 +826,7 @@ impl CapsuleReceiver for TargetQueue {
         // 0 if there is no capsule.
         let length = completion.message_len().unwrap_or(0);
         let Some(data) = length.checked_sub(COMMAND_SIZE) else {
-            return this.refuse_capsule(queue, capsule, length, completion.result());
+            return Self::refuse_capsule(queue, capsule, length, completion.result());
         };
         let arrived = Arrived {
             capsule,
@@ -812,8 +835,8 @@ impl CapsuleReceiver for TargetQueue {
         };
         let request = this.slots.lock().take();
         match request {
-            Some(request) => this.begin(queue, arrived, request),
-            None => this.park(queue, arrived),
+            Some(request) => Self::begin(queue, arrived, request),
+            None => Self::park(queue, arrived),
         }
     }
 }

@@ -11,34 +11,45 @@ use crate::{
     new_irq_lock,
     sync::IrqLock, //
 };
-use core::ptr::{
-    self,
-    NonNull, //
+use core::{
+    cell::Cell,
+    ptr::{
+        self,
+        NonNull, //
+    },
 };
 use kernel::{
     prelude::*,
     types::Opaque, //
 };
 
+/// What the completion function of an operation needs. The function determines which field is set.
+#[derive(Clone, Copy)]
+pub(in crate::rdma) union ForCompletion {
+    /// Credits of the send queue that the operation returns.
+    pub(in crate::rdma) credits: u32,
+    /// Set if the RDMA read or write of the operation fails.
+    pub(in crate::rdma) failed: *const Cell<bool>,
+}
+
 /// Header of an operation's memory. The completion entry is the first member, so it has the address
 /// of the whole operation.
 #[repr(C)]
 pub(in crate::rdma) struct CqeNode {
     cqe: Opaque<bindings::ib_cqe>,
-    /// Credits of the send queue that the operation returns when it completes.
-    pub(in crate::rdma) credits: u32,
+    pub(in crate::rdma) for_completion: ForCompletion,
     /// Next entry, while this one is in a list.
     next: *mut CqeNode,
 }
 
-// SAFETY: Only a list uses the pointer, and a lock protects the list.
+// SAFETY: Only a list uses `next`, and a lock protects the list. `failed` points into the operation.
 unsafe impl Send for CqeNode {}
 
 impl CqeNode {
     pub(in crate::rdma) fn new() -> Self {
         Self {
             cqe: Opaque::zeroed(),
-            credits: 0,
+            for_completion: ForCompletion { credits: 0 },
             next: ptr::null_mut(),
         }
     }

@@ -15,7 +15,8 @@ use kernel::prelude::*;
 /// returns the first one in any case.
 ///
 /// All threads that use a queue pair share its send queue, so there is one counter. Each operation
-/// changes it twice.
+/// changes it twice, unless it holds its credits, see
+/// [`CreditedMessage`](crate::rdma::wr::CreditedMessage).
 pub(in crate::rdma) struct SqCredits {
     // From `core`, as only Rust accesses it, and each I/O changes it: no function call. Negative
     // while a thread takes more than there are.
@@ -51,20 +52,6 @@ impl SqCredits {
         match before.wrapping_sub(credits as i32) >= 0 {
             true => Ok(()),
             false => Err(self.refuse(credits)),
-        }
-    }
-
-    /// Takes one credit. Any context.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`take`](Self::take).
-    #[inline]
-    pub(in crate::rdma) fn take_one(&self) -> Result {
-        // In this form it is a test of the flags that the subtraction sets.
-        match self.free.fetch_sub(1, Ordering::Acquire) > 0 {
-            true => Ok(()),
-            false => Err(self.refuse(1)),
         }
     }
 

@@ -25,11 +25,7 @@ use crate::{
     },
     scatter::Scatter,
 };
-use core::{
-    cell::UnsafeCell,
-    ffi::c_int,
-    mem::MaybeUninit, //
-};
+use core::cell::UnsafeCell;
 use kernel::prelude::*;
 
 /// Maximum number of memory pieces that follow a message, see
@@ -132,43 +128,14 @@ impl Message {
         if owner != queue.serial() {
             self.bind(queue.local_memory(), queue.serial())?;
         }
-        // SAFETY: `entries` is valid.
-        Ok(unsafe { (&raw mut (*entries).sges).cast() })
+        Ok(self.bound_sges())
     }
 
-    /// Writes to `send` a signalled work request that sends the message on `queue`, completes with `cqe`,
-    /// and invalidates a key of the peer. It may be posted as long as `self` exists.
-    ///
-    /// It is made each time: a driver may read its `next` when it has completed, and `self` belongs to
-    /// somebody else.
-    ///
-    /// # Errors
-    ///
-    /// `EINVAL` if the buffer is mapped for another device.
+    /// Returns the first entry of a message that [`sges`](Self::sges) has bound to the queue pair.
     #[inline(always)]
-    pub(in crate::rdma) fn work_request<'a, E: QpContext>(
-        &self,
-        send: &'a mut MaybeUninit<bindings::ib_send_wr>,
-        queue: &QueuePair<E>,
-        cqe: *mut bindings::ib_cqe,
-        invalidate: Option<u32>,
-    ) -> Result<&'a mut bindings::ib_send_wr> {
-        let sges = self.sges(queue)?;
-        send.write(bindings::ib_send_wr {
-            sg_list: sges,
-            num_sge: 1,
-            opcode: bindings::ib_wr_opcode_IB_WR_SEND,
-            send_flags: bindings::ib_send_flags_IB_SEND_SIGNALED as c_int,
-            ..pin_init::zeroed()
-        });
-        // SAFETY: Written above.
-        let send = unsafe { send.assume_init_mut() };
-        send.__bindgen_anon_1.wr_cqe = cqe;
-        if let Some(rkey) = invalidate {
-            send.opcode = bindings::ib_wr_opcode_IB_WR_SEND_WITH_INV;
-            send.ex.invalidate_rkey = rkey;
-        }
-        Ok(send)
+    pub(super) fn bound_sges(&self) -> *mut bindings::ib_sge {
+        // SAFETY: `entries` is valid.
+        unsafe { (&raw mut (*self.entries.get()).sges).cast() }
     }
 
     #[cold]

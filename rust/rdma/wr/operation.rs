@@ -16,12 +16,14 @@ use crate::{
         cq::Completion,
         qp::{
             CqeNode,
+            ForCompletion,
             QpContext,
             QueuePair, //
         },
     },
 };
 use core::{
+    cell::Cell,
     mem::offset_of,
     ops::{
         Deref,
@@ -167,27 +169,55 @@ impl<T> Operation<T> {
         slot
     }
 
-    /// Prepares the operation to be posted as a send, and passes the ownership to the caller, until
-    /// [`end_post`](Self::end_post). The completion returns `credits` credits of the queue pair, which
-    /// the caller has taken.
+    /// Prepares the operation to be posted as a send with its own credits, and passes the ownership to
+    /// the caller, until [`end_post`](Self::end_post).
     // Not one function with a closure that posts: the compiler would call that.
     #[inline(always)]
-    pub(in crate::rdma) fn begin_post<E: QpContext>(self, credits: u32) -> NonNull<Slot<T>>
+    pub(in crate::rdma) fn begin_post<E: QpContext>(self) -> NonNull<Slot<T>>
     where
         T: Complete<E>,
     {
-        let slot = self.into_sent::<E>();
-        // SAFETY: The slot is a live allocation that this function owns.
-        unsafe { (*slot.as_ptr()).entry.credits = credits };
-        slot
+        // As for a receive, no credits are returned.
+        self.begin_post_with(completed::<T, E>)
+    }
+
+    /// Prepares the operation to be posted as [`begin_post`](Self::begin_post) does, and to be completed by
+    /// `done`.
+    #[inline(always)]
+    pub(in crate::rdma) fn begin_post_with(self, done: Done) -> NonNull<Slot<T>> {
+        self.into_posted(done)
+    }
+
+    /// Sets the flag that [`set_failed`](Self::set_failed) sets.
+    ///
+    /// # Safety
+    ///
+    /// `slot` must be a result of [`begin_post_with`](Self::begin_post_with) that is not posted.
+    #[inline(always)]
+    pub(in crate::rdma) unsafe fn set_failed_flag(slot: NonNull<Slot<T>>, failed: &Cell<bool>) {
+        // SAFETY: By the safety requirements, nobody else uses the entry.
+        unsafe { (*slot.as_ptr()).entry.for_completion = ForCompletion { failed } };
+    }
+
+    /// Sets the flag of an operation that has failed.
+    ///
+    /// # Safety
+    ///
+    /// `slot` must be that of an operation that completes, whose flag was set by
+    /// [`set_failed_flag`](Self::set_failed_flag) and is still valid.
+    #[inline(always)]
+    pub(in crate::rdma) unsafe fn set_failed(slot: NonNull<Slot<T>>) {
+        // SAFETY: By the safety requirements.
+        unsafe { (*(*slot.as_ptr()).entry.for_completion.failed).set(true) };
     }
 
     /// Returns the body of an operation, for its work requests.
     ///
     /// # Safety
     ///
-    /// `slot` must be a result of [`begin_post`](Self::begin_post). The result must not be used once the
-    /// operation may have completed.
+    /// `slot` must be a result of [`begin_post`](Self::begin_post) or
+    /// [`begin_post_with`](Self::begin_post_with). The result must not be used once the operation may have
+    /// completed.
     #[inline(always)]
     pub(in crate::rdma) unsafe fn sent_body_of<'a>(slot: NonNull<Slot<T>>) -> &'a T {
         // SAFETY: By the safety requirements.
@@ -196,12 +226,13 @@ impl<T> Operation<T> {
 
     /// Ends the posting of an operation. The error of `posted` has an errno, and whether some work
     /// requests were posted. If so, the operation is partially posted, and this function succeeds.
-    /// Otherwise it returns the operation, and the caller takes its credits back.
+    /// Otherwise it returns the operation.
     ///
     /// # Safety
     ///
-    /// `slot` must be a result of [`begin_post`](Self::begin_post), with which the caller has posted to
-    /// `queue` since `_grace` began:
+    /// `slot` must be a result of [`begin_post`](Self::begin_post) or
+    /// [`begin_post_with`](Self::begin_post_with), with which the caller has posted to `queue` since
+    /// `_grace` began:
     ///
     /// - The work requests may name only the body and the entry.
     /// - If it succeeded, exactly one of them must complete with the entry, after all the others.
@@ -292,7 +323,7 @@ impl<T> DerefMut for Operation<T> {
 }
 
 /// Completion function of a `struct ib_cqe`.
-type Done = unsafe extern "C" fn(*mut bindings::ib_cq, *mut bindings::ib_wc);
+pub(in crate::rdma) type Done = unsafe extern "C" fn(*mut bindings::ib_cq, *mut bindings::ib_wc);
 
 /// Completes a `Slot<T>` that was sent on a queue pair with context `E`.
 ///
@@ -310,7 +341,7 @@ unsafe extern "C" fn sent<T: Complete<E>, E: QpContext>(
         let queue = QueuePair::<E>::of_completion(wc);
         let slot = (*wc).__bindgen_anon_1.wr_cqe.cast::<Slot<T>>();
         // Returned first, as the handler may post again and need them.
-        queue.sq_credits.put((*slot).entry.credits);
+        queue.sq_credits.put((*slot).entry.for_completion.credits);
         Operation::from_posted(NonNull::new_unchecked(slot)).complete::<E>(queue, cq, wc);
         queue.forget_sends(1);
     }

@@ -25,6 +25,7 @@ use crate::{
         qp::{
             CqeNode,
             Fault,
+            ForCompletion,
             Init,
             QpContext,
             QueuePair,
@@ -205,7 +206,7 @@ impl<E: QpContext> QueuePair<E> {
         let credits = wr_buffer.list.len().wrapping_sub(before);
         // SAFETY: By the safety requirements the slot is alive. The work requests borrow from its
         // body only.
-        unsafe { (*slot.as_ptr()).entry.credits = credits };
+        unsafe { (*slot.as_ptr()).entry.for_completion = ForCompletion { credits } };
         (wr_buffer, built)
     }
 

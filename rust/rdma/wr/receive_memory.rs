@@ -16,10 +16,7 @@ use crate::{
         },
     },
 };
-use core::{
-    ffi::c_int,
-    ptr, //
-};
+use core::ffi::c_int;
 use kernel::prelude::*;
 
 /// One or two buffers that a message fills, one after the other, with the pieces of their work request,
@@ -28,17 +25,15 @@ use kernel::prelude::*;
 /// # Invariants
 ///
 /// The first `count` of `pieces` name the memory of the buffers, which are mapped for writing by the
-/// device of `memory`, with its key.
+/// device of the domain, with its key.
 pub struct ReceiveMemory {
     pieces: [bindings::ib_sge; 2],
     count: c_int,
-    memory: LocalMemory,
+    /// Serial number of the domain.
+    domain: u64,
     first: DmaBuffer,
     second: Option<DmaBuffer>,
 }
-
-// SAFETY: The device of `memory` is only compared.
-unsafe impl Send for ReceiveMemory {}
 
 impl ReceiveMemory {
     /// Allocates a buffer of `first` bytes, and one of `second` bytes unless that is 0. May sleep.
@@ -68,7 +63,7 @@ impl ReceiveMemory {
                 Some(_) => 2,
                 None => 1,
             },
-            memory,
+            domain: memory.domain,
             first,
             second,
         })
@@ -119,7 +114,7 @@ impl ReceiveMemory {
         memory: LocalMemory,
         cqe: *mut bindings::ib_cqe,
     ) -> Result<bindings::ib_recv_wr> {
-        if !ptr::eq(memory.device, self.memory.device) || memory.lkey != self.memory.lkey {
+        if memory.domain != self.domain {
             return Err(EINVAL);
         }
         let mut request = bindings::ib_recv_wr {

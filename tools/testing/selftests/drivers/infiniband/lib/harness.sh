@@ -221,16 +221,16 @@ failed_at() {
 # of them. One that has ended shows as a zombie.
 note_processes() {
 	local thread key value stack
-	local -A status
+	local -A fields
 	for thread in /proc/[0-9]*/task/*; do
-		status=()
+		fields=()
 		while read -r key value; do
-			status[$key]=$value
+			fields[$key]=$value
 		done <"$thread/status"
-		[ "${status[Kthread:]:-1}" = 0 ] || continue
+		[ "${fields[Kthread:]:-1}" = 0 ] || continue
 		stack=$(sed 's/.* //; s/+.*//' "$thread/stack" | head -6 | paste -sd ' ')
-		note "thread ${thread##*/} of ${status[Tgid:]} (parent ${status[PPid:]}): ${status[Name:]}," \
-			"${status[State:]}: $stack"
+		note "thread ${thread##*/} of ${fields[Tgid:]} (parent ${fields[PPid:]}): ${fields[Name:]}," \
+			"${fields[State:]}: $stack"
 	done
 } 2>/dev/null
 
