@@ -61,6 +61,7 @@ struct Entries {
 }
 
 impl Entries {
+    #[inline]
     fn new() -> Self {
         Self {
             sges: [pin_init::zeroed(); 1 + MAX_MESSAGE_DATA],
@@ -90,6 +91,7 @@ impl Messages {
     /// # Errors
     ///
     /// `EINVAL` for a length of 0; `ENOMEM`.
+    #[inline]
     pub fn alloc(&mut self) -> Result<Message> {
         // INVARIANT: The entries are for no queue pair.
         Ok(Message {
