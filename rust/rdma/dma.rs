@@ -125,8 +125,9 @@ pub struct DmaBuffers {
     length: usize,
     direction: Direction,
     block: Option<Arc<DmaBlock>>,
-    /// Number of bytes of the block that are used.
-    used: usize,
+    /// Offset of the next buffer in the block, and number of buffers from there on.
+    next: usize,
+    left: usize,
     /// Number of buffers to allocate in later blocks.
     expected: usize,
 }
@@ -144,7 +145,8 @@ impl DmaBuffers {
             length,
             direction,
             block: None,
-            used: 0,
+            next: 0,
+            left: 0,
             expected: count,
         }
     }
@@ -154,18 +156,17 @@ impl DmaBuffers {
     /// # Errors
     ///
     /// `EINVAL` for a length of 0, or for [`Direction::Both`]; `ENOMEM`.
-    #[inline]
+    #[inline(always)]
     pub fn alloc(&mut self) -> Result<DmaBuffer> {
-        loop {
-            let end = self.used.saturating_add(self.length);
-            match &self.block {
-                Some(block) if end <= block.bytes.len() => {
-                    let start = core::mem::replace(&mut self.used, end);
-                    return DmaBuffer::of_block(block.clone(), start, self.length);
-                }
-                _ => self.grow()?,
-            }
+        if self.left == 0 {
+            self.grow()?;
         }
+        let block = self.block.as_ref().ok_or(ENOMEM)?;
+        let buffer = DmaBuffer::of_block(block, self.next, self.length)?;
+        // Within the block, as the buffer is.
+        self.next = self.next.wrapping_add(self.length);
+        self.left = self.left.wrapping_sub(1);
+        Ok(buffer)
     }
 
     /// Replaces a full block.
@@ -178,7 +179,8 @@ impl DmaBuffers {
         let count = self.expected.min(largest).max(1);
         let length = self.length.checked_mul(count).ok_or(EINVAL)?;
         self.block = Some(DmaBlock::new(self.device.clone(), length, self.direction)?);
-        self.used = 0;
+        self.next = 0;
+        self.left = count;
         self.expected = self.expected.saturating_sub(count);
         Ok(())
     }
@@ -218,12 +220,13 @@ impl DmaBuffer {
     ///
     /// `EINVAL` for a length of 0; `ENOMEM`.
     pub fn new(device: DeviceRef, length: usize, direction: Direction) -> Result<Self> {
-        Self::of_block(DmaBlock::new(device, length, direction)?, 0, length)
+        Self::of_block(&DmaBlock::new(device, length, direction)?, 0, length)
     }
 
     /// Returns the buffer of `length` bytes at `offset` in a block, which no other buffer has.
     #[inline(always)]
-    fn of_block(block: Arc<DmaBlock>, offset: usize, length: usize) -> Result<Self> {
+    fn of_block(block: &Arc<DmaBlock>, offset: usize, length: usize) -> Result<Self> {
+        let bytes = u32::try_from(length)?;
         let end = offset.checked_add(length).ok_or(EINVAL)?;
         if end > block.bytes.len() {
             return Err(EINVAL);
@@ -234,11 +237,11 @@ impl DmaBuffer {
             // SAFETY: The offset is within the bytes of the block, which are not null.
             bytes: unsafe { NonNull::new_unchecked(block.bytes.as_ptr().add(offset).cast_mut()) },
             address: block.address.wrapping_add(offset as u64),
-            length: length.try_into()?,
+            length: bytes,
             direction: block.direction,
             uses_virt_dma: block.device.uses_virt_dma(),
             device: block.device.as_raw(),
-            _block: block,
+            _block: block.clone(),
         })
     }
 
@@ -403,7 +406,7 @@ impl ScatterMap {
         tables: &mut Chunks<ScatterTable>,
     ) -> Result<Self> {
         Ok(Self {
-            table: tables.push(ScatterTable::new())?.into_pin(),
+            table: tables.push(ScatterTable::init())?.into_pin(),
             mapped: 0,
             direction: Direction::ToDevice,
             uses_virt_dma: pd.device().uses_virt_dma(),

@@ -56,7 +56,6 @@ unsafe impl Sync for ScatterTable {}
 
 impl ScatterTable {
     /// Creates an empty table. Its entries are initialised when it is filled.
-    #[inline]
     pub fn new() -> Self {
         // INVARIANT: The list has no entries and no room.
         Self {
@@ -64,6 +63,19 @@ impl ScatterTable {
             size: Size::NONE,
             _pin: PhantomPinned,
         }
+    }
+
+    /// Creates an empty table where it stays.
+    #[inline(always)]
+    pub(crate) fn init() -> impl Init<Self> {
+        let init = |table: *mut Self| {
+            // INVARIANT: The list has no entries and no room.
+            // SAFETY: `table` is valid for writing. The other fields need no value.
+            unsafe { (&raw mut (*table).size).write(Size::NONE) };
+            Ok(())
+        };
+        // SAFETY: The closure initialises the table, and does not fail.
+        unsafe { pin_init::init_from_closure(init) }
     }
 
     /// Replaces the content with the entries that `list` writes. Any context. C:
