@@ -14,6 +14,7 @@ pub(crate) use chunks::{
 };
 
 use crate::bindings;
+use core::mem::MaybeUninit;
 use kernel::{
     prelude::*,
     types::NotThreadSafe, //
@@ -26,6 +27,18 @@ use kernel::{
 pub fn free() -> u64 {
     // SAFETY: `free_memory()` only reads counters.
     unsafe { bindings::free_memory() }
+}
+
+/// Returns the value of an initialiser.
+pub(crate) fn value_of<T>(init: impl Init<T>) -> T {
+    let mut place = MaybeUninit::uninit();
+    // SAFETY: The place is valid for a value. The initialiser cannot fail, so it writes one.
+    unsafe {
+        match init.__init(place.as_mut_ptr()) {
+            Ok(()) => place.assume_init(),
+            Err(never) => match never {},
+        }
+    }
 }
 
 /// Runs `act` with allocations of this thread not waiting for I/O, regardless of their flags. For

@@ -22,7 +22,10 @@ mod sge;
 pub use crate::scatter::Direction;
 pub use sge::Sge;
 
-use super::device::DeviceRef;
+use super::{
+    device::DeviceRef,
+    pd::ProtectionDomain, //
+};
 use crate::{
     bindings,
     memory::{
@@ -122,8 +125,9 @@ pub struct DmaBuffers {
     length: usize,
     direction: Direction,
     block: Option<Arc<DmaBlock>>,
-    /// Number of bytes of the block that are used.
-    used: usize,
+    /// Offset of the next buffer in the block, and number of buffers from there on.
+    next: usize,
+    left: usize,
     /// Number of buffers to allocate in later blocks.
     expected: usize,
 }
@@ -141,7 +145,8 @@ impl DmaBuffers {
             length,
             direction,
             block: None,
-            used: 0,
+            next: 0,
+            left: 0,
             expected: count,
         }
     }
@@ -151,17 +156,17 @@ impl DmaBuffers {
     /// # Errors
     ///
     /// `EINVAL` for a length of 0, or for [`Direction::Both`]; `ENOMEM`.
+    #[inline(always)]
     pub fn alloc(&mut self) -> Result<DmaBuffer> {
-        loop {
-            let end = self.used.saturating_add(self.length);
-            match &self.block {
-                Some(block) if end <= block.bytes.len() => {
-                    let start = core::mem::replace(&mut self.used, end);
-                    return DmaBuffer::of_block(block.clone(), start, self.length);
-                }
-                _ => self.grow()?,
-            }
+        if self.left == 0 {
+            self.grow()?;
         }
+        let block = self.block.as_ref().ok_or(ENOMEM)?;
+        let buffer = DmaBuffer::of_block(block, self.next, self.length)?;
+        // Within the block, as the buffer is.
+        self.next = self.next.wrapping_add(self.length);
+        self.left = self.left.wrapping_sub(1);
+        Ok(buffer)
     }
 
     /// Replaces a full block.
@@ -174,7 +179,8 @@ impl DmaBuffers {
         let count = self.expected.min(largest).max(1);
         let length = self.length.checked_mul(count).ok_or(EINVAL)?;
         self.block = Some(DmaBlock::new(self.device.clone(), length, self.direction)?);
-        self.used = 0;
+        self.next = 0;
+        self.left = count;
         self.expected = self.expected.saturating_sub(count);
         Ok(())
     }
@@ -214,12 +220,13 @@ impl DmaBuffer {
     ///
     /// `EINVAL` for a length of 0; `ENOMEM`.
     pub fn new(device: DeviceRef, length: usize, direction: Direction) -> Result<Self> {
-        Self::of_block(DmaBlock::new(device, length, direction)?, 0, length)
+        Self::of_block(&DmaBlock::new(device, length, direction)?, 0, length)
     }
 
     /// Returns the buffer of `length` bytes at `offset` in a block, which no other buffer has.
-    #[inline]
-    fn of_block(block: Arc<DmaBlock>, offset: usize, length: usize) -> Result<Self> {
+    #[inline(always)]
+    fn of_block(block: &Arc<DmaBlock>, offset: usize, length: usize) -> Result<Self> {
+        let bytes = u32::try_from(length)?;
         let end = offset.checked_add(length).ok_or(EINVAL)?;
         if end > block.bytes.len() {
             return Err(EINVAL);
@@ -230,11 +237,11 @@ impl DmaBuffer {
             // SAFETY: The offset is within the bytes of the block, which are not null.
             bytes: unsafe { NonNull::new_unchecked(block.bytes.as_ptr().add(offset).cast_mut()) },
             address: block.address.wrapping_add(offset as u64),
-            length: length.try_into()?,
+            length: bytes,
             direction: block.direction,
             uses_virt_dma: block.device.uses_virt_dma(),
             device: block.device.as_raw(),
-            _block: block,
+            _block: block.clone(),
         })
     }
 
@@ -379,24 +386,32 @@ impl Drop for Writing<'_> {
 /// - If `mapped` is not zero, `table` is mapped for `device` in `direction`, in `mapped` entries,
 ///   and does not change until it is unmapped.
 /// - `mapped` is zero between [`ScatterMap::unmap`] and [`ScatterMap::map`].
+/// - `device` is that of `_pd`, which keeps it registered.
 pub(crate) struct ScatterMap {
     table: Pin<ChunkBox<ScatterTable>>,
     mapped: u32,
     direction: Direction,
-    /// Copied to this struct because each I/O reads it.
+    // Copied to this struct because each I/O reads them.
     uses_virt_dma: bool,
-    device: DeviceRef,
+    device: *mut bindings::ib_device,
+    /// Keeps the device registered.
+    _pd: Arc<ProtectionDomain>,
 }
 
 impl ScatterMap {
-    /// Creates a map with a table in `tables`.
-    pub(crate) fn new(device: DeviceRef, tables: &mut Chunks<ScatterTable>) -> Result<Self> {
+    /// Creates a map for the device of `pd`, with a table in `tables`.
+    #[inline]
+    pub(crate) fn new(
+        pd: Arc<ProtectionDomain>,
+        tables: &mut Chunks<ScatterTable>,
+    ) -> Result<Self> {
         Ok(Self {
-            table: tables.push(ScatterTable::new())?.into_pin(),
+            table: tables.push(ScatterTable::init())?.into_pin(),
             mapped: 0,
             direction: Direction::ToDevice,
-            uses_virt_dma: device.uses_virt_dma(),
-            device,
+            uses_virt_dma: pd.device().uses_virt_dma(),
+            device: pd.device().as_raw(),
+            _pd: pd,
         })
     }
 
@@ -426,7 +441,8 @@ impl ScatterMap {
             // Some requests without data have no direction, such as flushes.
             Ok(()) if table.entries() == 0 => Ok(0),
             Ok(()) if allows => {
-                map_listed(&self.device, self.uses_virt_dma, &table, &self.direction)
+                // SAFETY: By the type invariant.
+                unsafe { map_listed(self.device, self.uses_virt_dma, &table, &self.direction) }
             }
             Ok(()) => Err(EINVAL),
             Err(error) => Err(error),
@@ -459,7 +475,7 @@ impl ScatterMap {
         // SAFETY: By the type invariant, the table is mapped with these arguments.
         unsafe {
             bindings::ib_dma_unmap_sg(
-                self.device.as_raw(),
+                self.device,
                 self.table.sgl(),
                 entries,
                 self.direction.as_raw(),
@@ -495,18 +511,22 @@ impl ScatterMap {
 }
 
 /// Maps a table, which has entries, and returns the number of mapped ones.
+///
+/// # Safety
+///
+/// `device` is registered.
 #[inline(always)]
-fn map_listed(
-    device: &DeviceRef,
+unsafe fn map_listed(
+    device: *mut bindings::ib_device,
     uses_virt_dma: bool,
     table: &ScatterTable,
     direction: &Direction,
 ) -> Result<u32> {
     let entries = table.entries();
-    let (device, sgl, entries) = (device.as_raw(), table.sgl(), entries.try_into()?);
+    let (sgl, entries) = (table.sgl(), entries.try_into()?);
     // The two cases of the C function, so a soft device takes no call of a helper.
     let mapped = match uses_virt_dma {
-        // SAFETY: `device` keeps the device registered. The table has `entries` entries and is pinned.
+        // SAFETY: The device is registered. The table has `entries` entries and is pinned.
         true => unsafe { bindings::ib_dma_virt_map_sg(device, sgl, entries) },
         // SAFETY: As above.
         false => unsafe { map_of_device(device, sgl, entries, direction) },
@@ -561,7 +581,7 @@ impl<'a> Iterator for Entries<'a> {
             self.next = unsafe { bindings::sg_next(self.next) };
         }
         Some(Sge::new(
-            self.map.device.as_raw(),
+            self.map.device,
             address,
             length,
             self.map.direction,

@@ -68,7 +68,10 @@ use super::{
 use crate::{
     bindings,
     errno::EOPNOTSUPP,
-    memory::Chunks,
+    memory::{
+        value_of,
+        Chunks, //
+    },
     scatter::{
         Scatter,
         ScatterTable, //
@@ -180,6 +183,7 @@ pub(in crate::rdma) struct RegisterWr {
 }
 
 impl RegisterWr {
+    #[inline(always)]
     fn new(mr: NonNull<bindings::ib_mr>) -> Self {
         let mut wr = bindings::ib_reg_wr {
             mr: mr.as_ptr(),
@@ -266,25 +270,36 @@ impl<D: Scatter> Regions<D> {
     /// # Errors
     ///
     /// `EINVAL` if the device's limit of pages is exceeded; `ENOMEM`.
-    #[inline]
-    pub fn alloc(&mut self) -> Result<Region<D>> {
-        let pd = self.pd.clone();
-        let map = ScatterMap::new(pd.device().clone(), &mut self.tables)?;
+    #[inline(always)]
+    pub fn alloc(&mut self) -> Result<impl Init<Region<D>>> {
+        let (mr, map) = self.parts()?;
+        // INVARIANT: `mr` exposes nothing, and its key is new. The map is not mapped.
+        Ok(init!(Region {
+            state: Cell::new(State::Invalid),
+            registered: Cell::new(RegSeq::NEVER),
+            register: UnsafeCell::new(RegisterWr::new(mr.raw)),
+            mr,
+            map,
+            data: None,
+        }))
+    }
+
+    /// Allocates the parts of a region, which is not registered. Its key is new.
+    #[inline(always)]
+    fn parts(&mut self) -> Result<(Mr, ScatterMap)> {
+        let map = ScatterMap::new(self.pd.clone(), &mut self.tables)?;
         // SAFETY: The protection domain is alive.
-        let mr = unsafe { bindings::ib_alloc_mr(pd.as_raw(), self.kind, self.pages) };
+        let mr = unsafe { bindings::ib_alloc_mr(self.pd.as_raw(), self.kind, self.pages) };
         let mr = NonNull::new(from_err_ptr(mr)?).ok_or(ENOMEM)?;
         // SAFETY: This function owns `mr`, which is not registered. The new key differs from the
         // first one, which the device has had.
         unsafe { advance_key(mr) };
-        // INVARIANT: `mr` was allocated above with `pd`. It exposes nothing, and its key is new.
-        Ok(Region {
-            mr: Mr { raw: mr, pd },
-            state: Cell::new(State::Invalid),
-            registered: Cell::new(RegSeq::NEVER),
-            register: UnsafeCell::new(RegisterWr::new(mr)),
-            map,
-            data: None,
-        })
+        // INVARIANT: `mr` was allocated above with `pd`.
+        let mr = Mr {
+            raw: mr,
+            pd: self.pd.clone(),
+        };
+        Ok((mr, map))
     }
 }
 
@@ -302,7 +317,7 @@ impl<D: Scatter> Region<D> {
     /// - `EINVAL`: `pages` exceeds the device's limit.
     /// - `ENOMEM`.
     pub fn new(pd: Arc<ProtectionDomain>, pages: u32) -> Result<Self> {
-        Regions::new(pd, 1, pages)?.alloc()
+        Ok(value_of(Regions::new(pd, 1, pages)?.alloc()?))
     }
 
     /// Allocates a region of up to `pieces` memory pieces without alignment (`IB_MR_TYPE_SG_GAPS`).
@@ -315,7 +330,9 @@ impl<D: Scatter> Region<D> {
     pub fn with_gaps(pd: Arc<ProtectionDomain>, pieces: u32) -> Result<Self> {
         let kind = bindings::ib_mr_type_IB_MR_TYPE_SG_GAPS;
         let needed = Capabilities::MEM_MGT_EXTENSIONS | Capabilities::KERNEL_SG_GAPS_REG;
-        Regions::of_kind(pd, 1, pieces, kind, needed)?.alloc()
+        Ok(value_of(
+            Regions::of_kind(pd, 1, pieces, kind, needed)?.alloc()?,
+        ))
     }
 
     /// Takes `data` and maps it for the device (`ib_dma_map_sg`). No peer gets access. Any context.
@@ -386,10 +403,12 @@ impl<D: Scatter> Region<D> {
     /// Those of [`Region::map_sg`]. Also `EINVAL` if the data does not start at a page boundary, as
     /// devices compute the offset in the first page from the address.
     pub fn map_sg_zero_based(&mut self) -> Result<RemoteKey> {
-        // SAFETY: The table has at least one entry. `dma_address` is used only if the entry is
-        // mapped.
+        if self.map.mapped() == 0 {
+            return Err(EINVAL);
+        }
+        // SAFETY: The first entry is mapped.
         let first = unsafe { (*self.map.sgl()).dma_address };
-        if self.map.mapped() == 0 || first % u64::from(PAGE_SIZE) != 0 {
+        if first % u64::from(PAGE_SIZE) != 0 {
             return Err(EINVAL);
         }
         let key = self.map_sg()?;

@@ -5,7 +5,8 @@
 use crate::bindings;
 use core::{
     cell::UnsafeCell,
-    marker::PhantomPinned, //
+    marker::PhantomPinned,
+    mem::MaybeUninit, //
 };
 use kernel::{
     error::to_result,
@@ -27,7 +28,7 @@ const INLINE_ENTRIES: u32 = 4;
 /// `size.entries` are in use. It has chunks from the pool if `size.allocated` exceeds
 /// `INLINE_ENTRIES`.
 pub struct ScatterTable {
-    first: UnsafeCell<[bindings::scatterlist; INLINE_ENTRIES as usize]>,
+    first: UnsafeCell<MaybeUninit<[bindings::scatterlist; INLINE_ENTRIES as usize]>>,
     size: Size,
     _pin: PhantomPinned,
 }
@@ -54,14 +55,27 @@ unsafe impl Send for ScatterTable {}
 unsafe impl Sync for ScatterTable {}
 
 impl ScatterTable {
-    /// Creates an empty table.
+    /// Creates an empty table. Its entries are initialised when it is filled.
     pub fn new() -> Self {
         // INVARIANT: The list has no entries and no room.
         Self {
-            first: UnsafeCell::new([pin_init::zeroed(); INLINE_ENTRIES as usize]),
+            first: UnsafeCell::new(MaybeUninit::uninit()),
             size: Size::NONE,
             _pin: PhantomPinned,
         }
+    }
+
+    /// Creates an empty table where it stays.
+    #[inline(always)]
+    pub(crate) fn init() -> impl Init<Self> {
+        let init = |table: *mut Self| {
+            // INVARIANT: The list has no entries and no room.
+            // SAFETY: `table` is valid for writing. The other fields need no value.
+            unsafe { (&raw mut (*table).size).write(Size::NONE) };
+            Ok(())
+        };
+        // SAFETY: The closure initialises the table, and does not fail.
+        unsafe { pin_init::init_from_closure(init) }
     }
 
     /// Replaces the content with the entries that `list` writes. Any context. C:

@@ -244,7 +244,7 @@ impl<'a, U: Ulp> QueueConnector<'a, U> {
             controller_id: setup.controller_id,
         };
         let prepared = self
-            .prepare(addressed, setup)
+            .prepare(addressed, setup, limits)
             .map_err(|error| self.cause_of(error))?;
         let device = prepared.queue_pair().device().clone();
         let parameters = Parameters {
@@ -321,12 +321,18 @@ impl<'a, U: Ulp> QueueConnector<'a, U> {
     #[inline(never)]
     fn prepare(
         &mut self,
-        addressed: Addressed<Queue<U>>,
+        mut addressed: Addressed<Queue<U>>,
         setup: QueueSetup<'_, U>,
+        limits: WaitLimits<'_>,
     ) -> Result<Prepared<Queue<U>>, QueueConnectError> {
         let Some(device) = self.controller.user.acquire(addressed.device()) else {
             return Err(QueueConnectError::ConnError(ConnError::DeviceRemoved));
         };
+        // Found while the objects are created.
+        if let Err(error) = addressed.begin_route(limits) {
+            let device = Some(device);
+            return Err(QueueConnectError::Cm { error, device });
+        }
         let attributes = device.attributes();
         let capabilities = attributes.capabilities;
         let mut config = setup.config;

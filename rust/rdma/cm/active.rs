@@ -117,7 +117,11 @@ impl<E: Endpoint> Id<E> {
         limits: WaitLimits<'_>,
     ) -> Result<Addressed<E>, Error> {
         let id = resolve(self.id, from, to, limits)?;
-        Ok(Addressed(id, self._endpoint))
+        Ok(Addressed {
+            id,
+            route_begun: false,
+            _endpoint: self._endpoint,
+        })
     }
 }
 
@@ -187,26 +191,51 @@ fn resolve(
 
 /// Resolves the route of a CM ID whose address is resolved (`rdma_resolve_route`). Sleeps.
 pub(super) fn resolve_route(id: &CmId, limits: WaitLimits<'_>) -> Result<(), Error> {
-    id.step(Stage::Route, limits, |limit| {
+    begin_route(id, limits)?;
+    id.finish_step(Stage::Route, limits)
+}
+
+/// Begins what [`resolve_route`] does. May sleep.
+fn begin_route(id: &CmId, limits: WaitLimits<'_>) -> Result<(), Error> {
+    id.begin_step(Stage::Route, limits, |limit| {
         // SAFETY: By the invariants of `CmId`, the CM ID is valid. Its address is resolved.
         unsafe { bindings::rdma_resolve_route(id.as_ptr(), limit.get() as c_ulong) }
     })
 }
 
 /// A CM ID with a resolved address, and thus with a local device.
-pub struct Addressed<E: Endpoint>(BoundId, PhantomData<fn(E)>);
+pub struct Addressed<E: Endpoint> {
+    id: BoundId,
+    route_begun: bool,
+    _endpoint: PhantomData<fn(E)>,
+}
 
 impl<E: Endpoint> Addressed<E> {
     /// The local device that the connection will use.
     pub fn device(&self) -> &Device {
-        self.0.device()
+        self.id.device()
+    }
+
+    /// Begins to resolve the route (`rdma_resolve_route`), so that it is found while the queue pair is
+    /// created. [`Prepared::start`] waits for it. To be called after
+    /// [`set_service_type`](Self::set_service_type). May sleep.
+    ///
+    /// # Errors
+    ///
+    /// [`Stage::Route`].
+    pub fn begin_route(&mut self, limits: WaitLimits<'_>) -> Result<(), Error> {
+        if !self.route_begun {
+            begin_route(&self.id, limits)?;
+            self.route_begun = true;
+        }
+        Ok(())
     }
 
     /// Sets the IP type of service, or the InfiniBand service level, of the connection
     /// (`rdma_set_service_type`). It takes effect when the route is resolved. Any context.
     pub fn set_service_type(&self, tos: u8) {
         // SAFETY: By the invariants of `CmId`, the CM ID is valid.
-        unsafe { bindings::rdma_set_service_type(self.0.as_ptr(), tos.into()) };
+        unsafe { bindings::rdma_set_service_type(self.id.as_ptr(), tos.into()) };
     }
 
     /// Sets how long to wait for an acknowledgement before retransmission
@@ -219,7 +248,7 @@ impl<E: Endpoint> Addressed<E> {
     where
         E::QpType: Reliable,
     {
-        self.0.set_ack_timeout(timeout)
+        self.id.set_ack_timeout(timeout)
     }
 
     /// Sets how long a peer must wait before it repeats a send for which no receive was posted
@@ -232,7 +261,7 @@ impl<E: Endpoint> Addressed<E> {
     where
         E::QpType: Reliable,
     {
-        self.0.set_min_rnr_timer(timer)
+        self.id.set_min_rnr_timer(timer)
     }
 
     /// Creates the queue pair (`rdma_create_qp`). Sleeps.
@@ -249,11 +278,17 @@ impl<E: Endpoint> Addressed<E> {
         context: impl PinInit<E, kernel::error::Error>,
         owner: &'static CStr,
     ) -> Result<Prepared<E>> {
-        let id = self.0;
+        let Self {
+            id, route_begun, ..
+        } = self;
         // SAFETY: The CM ID is consumed, so it has no other queue pair. `Prepared` and `Connected`
         // drop the CM ID before the queue pair.
         let queue = unsafe { id.create_queue_pair(init_attr, context, owner)? };
-        Ok(Prepared { id, queue })
+        Ok(Prepared {
+            id,
+            route_begun,
+            queue,
+        })
     }
 }
 
@@ -261,6 +296,7 @@ impl<E: Endpoint> Addressed<E> {
 pub struct Prepared<E: Endpoint> {
     // Dropped before `queue`, to which the CM ID points.
     id: BoundId,
+    route_begun: bool,
     queue: Arc<QueuePair<E>>,
 }
 
@@ -298,7 +334,10 @@ impl<E: Endpoint> Prepared<E> {
         let device = self.queue.device();
         let rd_atomic = RdAtomicLimits::new(&parameters, &device.attributes());
         let mut request = parameters.as_raw(Stage::Connect, Message::Request, device, rd_atomic)?;
-        resolve_route(&self.id, limits)?;
+        match self.route_begun {
+            true => self.id.finish_step(Stage::Route, limits)?,
+            false => resolve_route(&self.id, limits)?,
+        }
         self.id.tell(self.queue.clone());
         // The connection manager retransmits the request, so only the deadline limits the wait for
         // the peer's reply.
@@ -339,7 +378,7 @@ impl<E: Endpoint> Connecting<E> {
         id.finish_step(Stage::Connect, limits.until_deadline())?;
         let peer = id.peer();
         let rd_atomic = self.rd_atomic.agreed(&peer);
-        let Prepared { id, queue } = self.prepared;
+        let Prepared { id, queue, .. } = self.prepared;
         Ok(Connected::new(id, queue, peer, rd_atomic))
     }
 }

@@ -46,6 +46,7 @@ pub(in crate::rdma) struct CqeNode {
 unsafe impl Send for CqeNode {}
 
 impl CqeNode {
+    #[inline]
     pub(in crate::rdma) fn new() -> Self {
         Self {
             cqe: Opaque::zeroed(),

@@ -57,12 +57,21 @@ struct Entries {
 }
 
 impl Entries {
-    fn new() -> Self {
-        Self {
-            sges: [pin_init::zeroed(); 1 + MAX_MESSAGE_DATA],
-            // Serial numbers do not reach this value.
-            queue: u64::MAX,
-        }
+    /// Entries for no queue pair, which are written when a message is first sent.
+    #[inline(always)]
+    fn new() -> impl Init<UnsafeCell<Self>> {
+        let init = |entries: *mut UnsafeCell<Self>| {
+            let entries: *mut Self = entries.cast();
+            // SAFETY: `entries` is valid for writing, and a cell has the layout of its value.
+            unsafe {
+                (&raw mut (*entries).sges).write([pin_init::zeroed(); 1 + MAX_MESSAGE_DATA]);
+                // Serial numbers do not reach this value.
+                (&raw mut (*entries).queue).write(u64::MAX);
+            }
+            Ok(())
+        };
+        // SAFETY: The closure initialises all fields, and does not fail.
+        unsafe { pin_init::init_from_closure(init) }
     }
 }
 
@@ -86,11 +95,12 @@ impl Messages {
     /// # Errors
     ///
     /// `EINVAL` for a length of 0; `ENOMEM`.
+    #[inline(always)]
     pub fn alloc(&mut self) -> Result<Message> {
         // INVARIANT: The entries are for no queue pair.
         Ok(Message {
             buffer: self.buffers.alloc()?,
-            entries: self.entries.push(UnsafeCell::new(Entries::new()))?,
+            entries: self.entries.push(Entries::new())?,
         })
     }
 }

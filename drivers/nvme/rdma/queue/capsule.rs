@@ -115,7 +115,7 @@ impl<K: CommandKind> Capsules<K> {
             in_flight: InFlightWr::Command,
             position: PostPosition::First,
             command: messages.alloc()?,
-            region: regions.alloc()?,
+            region <- regions.alloc()?,
         }? Error))
     }
 }
