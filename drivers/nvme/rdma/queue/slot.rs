@@ -401,7 +401,10 @@ impl<K: SlotLookup> Slot<K> {
         if state.response.is_none() {
             state.response = Some(response);
         }
-        self.handle(queue, state, RequestEvent::Response(invalidated));
+        match state.state.answered_first(invalidated) {
+            Some(answered) => state.state = answered,
+            None => self.handle(queue, state, RequestEvent::Response(invalidated)),
+        }
     }
 
     /// Applies an event that is not the common case, and carries out its action.
