@@ -20,9 +20,9 @@ use kernel::{
 ///
 /// # Contexts
 ///
-/// [`queue_rq`](Self::queue_rq) and [`commit_rqs`](Self::commit_rqs) run in an RCU read-side
-/// critical section and must not sleep. They run concurrently on many CPUs, also for the same
-/// hardware queue. [`timeout`](Self::timeout) and the constructors may sleep.
+/// [`queue_rq`](Self::queue_rq), [`queue_rqs`](Self::queue_rqs) and
+/// [`commit_rqs`](Self::commit_rqs) run in an RCU read-side critical section and must not sleep.
+/// They run concurrently on many CPUs, also for the same hardware queue. [`timeout`](Self::timeout) and the constructors may sleep.
 pub trait Operations: Sized + 'static {
     /// Driver data of the tag set.
     type SetData: Send + Sync;
@@ -77,6 +77,18 @@ pub trait Operations: Sized + 'static {
         last: bool,
         guard: &rcu::Guard,
     ) -> Result<(), Refused<Self>>;
+
+    /// Takes requests that blk-mq passes at once, to send them to the device together.
+    ///
+    /// The driver [finishes](Refused::finish) those that it refuses. Requests that it does not take
+    /// are passed to [`queue_rq`](Self::queue_rq). Must not sleep.
+    fn queue_rqs(
+        _queue: &Self::QueueData,
+        _disk: &Self::DiskData,
+        _requests: impl Iterator<Item = Request<Self>>,
+        _guard: &rcu::Guard,
+    ) {
+    }
 
     /// Submits requests that [`queue_rq`](Self::queue_rq) took but deferred because `last` was
     /// false. `guard` is that of `queue_rq`. Must not sleep.

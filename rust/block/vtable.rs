@@ -25,7 +25,11 @@ use crate::{
     bindings,
     sync::rcu_guard, //
 };
-use core::marker::PhantomData;
+use core::{
+    iter,
+    marker::PhantomData,
+    ptr, //
+};
 use kernel::{error::from_result, prelude::*, sync::Arc};
 
 impl<T: Operations> TagSet<T> {
@@ -56,6 +60,7 @@ struct Vtable<T>(PhantomData<T>);
 impl<T: Operations> Vtable<T> {
     const OPS: bindings::blk_mq_ops = bindings::blk_mq_ops {
         queue_rq: Some(Self::queue_rq),
+        queue_rqs: Some(Self::queue_rqs),
         commit_rqs: Some(Self::commit_rqs),
         timeout: Some(Self::timeout),
         poll: Some(Self::poll),
@@ -97,6 +102,70 @@ impl<T: Operations> Vtable<T> {
         match T::queue_rq(queue, disk, request, last, &guard) {
             Ok(()) => Status::Ok.as_raw(),
             Err(refused) => refused.give_back(rq),
+        }
+    }
+
+    /// Sends a list of requests. Those that stay in the list are passed to `queue_rq`.
+    ///
+    /// The list may be that of the thread's plug. The end of a request may then add requests of other
+    /// disks to it.
+    ///
+    /// # Safety
+    ///
+    /// `list` and its requests are valid. The first one belongs to a disk of `T`, and the driver owns
+    /// what it takes from the list of this disk. Called in an RCU read-side critical section.
+    unsafe extern "C" fn queue_rqs(list: *mut bindings::rq_list) {
+        // SAFETY: By the safety requirements of this function.
+        let (disk_queue, guard) = unsafe { ((*(*list).head).q, rcu_guard()) };
+        let mut before = ptr::null_mut();
+
+        loop {
+            // SAFETY: By the safety requirements of this function, the list and its requests are valid.
+            let Some(first) = (unsafe { (*list).head.as_ref() }) else {
+                return;
+            };
+            let hctx = first.mq_hctx;
+            if hctx == before || first.q != disk_queue {
+                return;
+            }
+            // SAFETY: A request has an initialised hardware queue of its disk, which is one of `T`.
+            // Their data outlives the critical section, as in `queue_rq`.
+            let (queue, disk) = unsafe {
+                (
+                    HwQueue::<T>::data(hctx),
+                    &*(*disk_queue).queuedata.cast::<T::DiskData>(),
+                )
+            };
+            // SAFETY: By the safety requirements of this function.
+            let requests = iter::from_fn(|| unsafe { Self::take_first(hctx, list) });
+
+            T::queue_rqs(queue, disk, requests, &guard);
+            before = hctx;
+        }
+    }
+
+    /// Takes the first request out of a list, if it is for this hardware queue.
+    ///
+    /// # Safety
+    ///
+    /// The list is that of a call of `queue_rqs`, and the hardware queue that of a disk of `T`.
+    #[inline(always)]
+    unsafe fn take_first(
+        hctx: *mut bindings::blk_mq_hw_ctx,
+        list: *mut bindings::rq_list,
+    ) -> Option<Request<T>> {
+        // SAFETY: By the safety requirements of this function, the list and its requests are valid.
+        // The driver owns the one that it takes.
+        unsafe {
+            let rq = (*list).head;
+            if rq.is_null() || (*rq).mq_hctx != hctx {
+                return None;
+            }
+            (*list).head = (*rq).__bindgen_anon_1.rq_next;
+            if (*list).head.is_null() {
+                (*list).tail = ptr::null_mut();
+            }
+            Some(Request::from_raw(rq))
         }
     }
 

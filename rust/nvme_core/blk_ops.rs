@@ -16,8 +16,12 @@ use crate::{
     transport::Transport, //
 };
 use core::{
+    iter,
     marker::PhantomData,
-    ptr::NonNull, //
+    ptr::{
+        self,
+        NonNull, //
+    },
 };
 use kernel::{
     prelude::*,
@@ -59,6 +63,7 @@ impl<T: Transport> BlkOps<T> {
 
     const COMMON: bindings::blk_mq_ops = bindings::blk_mq_ops {
         queue_rq: Some(Self::queue_rq),
+        queue_rqs: Some(Self::queue_rqs),
         commit_rqs: Some(Self::commit_rqs),
         complete: Some(bindings::nvme_complete_rq),
         timeout: Some(Self::timeout),
@@ -90,8 +95,12 @@ impl<T: Transport> BlkOps<T> {
         // queue on these tag sets is a `struct nvme_ns` or null.
         let (queue, rq, last, started) = unsafe {
             let (queue, rq) = (Self::queue(hctx), (*bd).rq);
+            if !Self::is_ready(queue, rq) {
+                let status = bindings::nvme_fail_nonready_command(queue.ctrl.as_ptr(), rq);
+                return Self::not_passed(queue, status, (*bd).last);
+            }
             let ns = (*(*hctx).queue).queuedata.cast();
-            (queue, rq, (*bd).last, Self::start(queue, ns, rq))
+            (queue, rq, (*bd).last, Self::start(ns, rq))
         };
         if let Err(status) = started {
             return Self::not_passed(queue, status, last);
@@ -126,6 +135,71 @@ impl<T: Transport> BlkOps<T> {
         status
     }
 
+    /// Sends a list of requests. Those that stay in the list are passed to `queue_rq`.
+    ///
+    /// The list may be that of the thread's plug. The end of a request may then add requests of other
+    /// disks to it.
+    ///
+    /// # Safety
+    ///
+    /// `list` and its requests are valid. The first one belongs to one of these tag sets, and the
+    /// driver owns what it takes from the list of this disk. Called in an RCU read-side critical
+    /// section.
+    unsafe extern "C" fn queue_rqs(list: *mut bindings::rq_list) {
+        // SAFETY: By the safety requirements of this function.
+        let (disk, guard) = unsafe { ((*(*list).head).q, rcu_guard()) };
+        let mut before = ptr::null_mut();
+
+        loop {
+            // SAFETY: By the safety requirements of this function, the list and its requests are valid.
+            let Some(first) = (unsafe { (*list).head.as_ref() }) else {
+                return;
+            };
+            let hctx = first.mq_hctx;
+            if hctx == before || first.q != disk {
+                return;
+            }
+            // SAFETY: A request has an initialised hardware queue of its disk. The `queuedata` of a
+            // queue on these tag sets is a `struct nvme_ns` or null.
+            let (queue, ns) = unsafe { (Self::queue(hctx), (*disk).queuedata.cast()) };
+            // SAFETY: By the safety requirements of this function.
+            let requests = iter::from_fn(|| unsafe { Self::take_first(queue, ns, hctx, list) });
+
+            T::queue_rqs(&queue.data, requests, &guard);
+            before = hctx;
+        }
+    }
+
+    /// Takes the first request out of a list, and starts it. Returns `None`, and leaves the list as it
+    /// is, if the request is for another hardware queue or cannot be started.
+    ///
+    /// # Safety
+    ///
+    /// `hctx` has this queue, and `ns` is that of its disk. The list is that of a call of `queue_rqs`.
+    #[inline(always)]
+    unsafe fn take_first(
+        queue: &HwQueue<T>,
+        ns: *mut bindings::nvme_ns,
+        hctx: *mut bindings::blk_mq_hw_ctx,
+        list: *mut bindings::rq_list,
+    ) -> Option<Request> {
+        // SAFETY: By the safety requirements of this function, the list and its requests are valid.
+        unsafe {
+            let first = NonNull::new((*list).head)?;
+            let rq = first.as_ptr();
+            if (*rq).mq_hctx != hctx || !Self::is_ready(queue, rq) {
+                return None;
+            }
+            // nvme-core may set up a command again that it could not set up.
+            Self::start(ns, rq).ok()?;
+            (*list).head = (*rq).__bindgen_anon_1.rq_next;
+            if (*list).head.is_null() {
+                (*list).tail = ptr::null_mut();
+            }
+            Some(Request::from_raw(first))
+        }
+    }
+
     /// Gives a refused request back to blk-mq; returns the result of `queue_rq`.
     ///
     /// nvme-core makes a controller live after a firmware activation without a set-up. If a
@@ -144,33 +218,41 @@ impl<T: Transport> BlkOps<T> {
         refused.give_back(rq)
     }
 
-    /// Starts a request: the part of `queue_rq` that all transports have. The common case calls no
-    /// C helper. C: `nvme_check_ready()`, `nvme_setup_cmd()`, `nvme_start_request()`.
-    ///
-    /// # Errors
-    ///
-    /// The result of `queue_rq`, if the driver does not own the request any more.
+    /// Returns whether the state of the controller allows the request. The common case calls no C
+    /// helper. C: `nvme_check_ready()`.
     ///
     /// # Safety
     ///
-    /// `ns` and `rq` are those of a call of `queue_rq` for this queue.
+    /// `rq` is valid, and is for this queue.
     #[inline(always)]
-    unsafe fn start(
-        queue: &HwQueue<T>,
-        ns: *mut bindings::nvme_ns,
-        rq: *mut bindings::request,
-    ) -> Result<(), bindings::blk_status_t> {
+    unsafe fn is_ready(queue: &HwQueue<T>, rq: *mut bindings::request) -> bool {
         let ctrl = queue.ctrl.as_ptr();
 
         // SAFETY: By the safety requirements of this function, all are valid. Other threads write
         // the state with `WRITE_ONCE()`.
         unsafe {
-            let state = (&raw const (*ctrl).state).read_volatile();
-            if state != bindings::nvme_ctrl_state_NVME_CTRL_LIVE
-                && !bindings::check_ready(ctrl, rq, queue.live.get())
-            {
-                return Err(bindings::nvme_fail_nonready_command(ctrl, rq));
-            }
+            (&raw const (*ctrl).state).read_volatile() == bindings::nvme_ctrl_state_NVME_CTRL_LIVE
+                || bindings::check_ready(ctrl, rq, queue.live.get())
+        }
+    }
+
+    /// Sets up the command of a request, and starts the request. The common case calls no C helper. C:
+    /// `nvme_setup_cmd()`, `nvme_start_request()`.
+    ///
+    /// # Errors
+    ///
+    /// The result of `queue_rq`. The request is not started.
+    ///
+    /// # Safety
+    ///
+    /// `rq` is a request that the driver is asked to send, and `ns` that of its disk.
+    #[inline(always)]
+    unsafe fn start(
+        ns: *mut bindings::nvme_ns,
+        rq: *mut bindings::request,
+    ) -> Result<(), bindings::blk_status_t> {
+        // SAFETY: By the safety requirements of this function.
+        unsafe {
             match bindings::nvme_setup_cmd(ns, rq) {
                 bindings::nvme_core_const_STS_OK => {}
                 status => return Err(status),

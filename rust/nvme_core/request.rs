@@ -4,7 +4,10 @@
 //!
 //! C header: `drivers/nvme/host/nvme.h`, `struct nvme_request`
 
-use crate::bindings;
+use crate::{
+    bindings,
+    weak_controller::WeakController, //
+};
 use core::{
     mem::ManuallyDrop,
     ptr::{
@@ -260,7 +263,7 @@ impl Refused {
     /// return another request, which it had kept for a batch.
     pub(crate) fn give_back(self, raw: *mut bindings::request) -> bindings::blk_status_t {
         if self.request.as_raw() != raw || self.refusal == Refusal::NoPath {
-            self.finish();
+            self.dispose();
             return bindings::nvme_core_const_STS_OK;
         }
         let status = match self.refusal {
@@ -272,8 +275,20 @@ impl Refused {
         status
     }
 
-    /// Requeues or ends a request that an earlier `queue_rq` took. Any context.
-    pub fn finish(self) {
+    /// Requeues or ends a request that does not go back to the caller of `queue_rq`. Any context.
+    ///
+    /// As [`queue_rq`](crate::Transport::queue_rq) does, starts error recovery if the connection was
+    /// lost before the controller became live.
+    pub fn finish(self, controller: &WeakController) {
+        let refusal = self.refusal;
+
+        self.dispose();
+        if refusal == Refusal::NoPath {
+            controller.recover_if_lost();
+        }
+    }
+
+    fn dispose(self) {
         let raw = self.request.into_raw();
         // SAFETY: The request was owned. C owns it from here on.
         unsafe {

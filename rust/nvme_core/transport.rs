@@ -58,7 +58,7 @@ pub struct TransferLimits {
 /// | [`connect`](Self::connect)                   | the same, or a work item; may sleep           |
 /// | [`stop`](Self::stop)                         | work items; may sleep                         |
 /// | [`disconnect`](Self::disconnect)             | work items and time-outs; may sleep           |
-/// | [`queue_rq`](Self::queue_rq), [`commit_rqs`](Self::commit_rqs) | RCU read-side critical section |
+/// | [`queue_rq`](Self::queue_rq), [`queue_rqs`](Self::queue_rqs), [`commit_rqs`](Self::commit_rqs) | RCU read-side critical section |
 /// | [`poll`](Self::poll)                         | any                                           |
 /// | [`submit_async_event`](Self::submit_async_event) | work item; may sleep                      |
 pub trait Transport: Sized + Send + Sync + 'static {
@@ -134,6 +134,12 @@ pub trait Transport: Sized + Send + Sync + 'static {
         last: bool,
         guard: &rcu::Guard,
     ) -> Result<(), Refused>;
+
+    /// Sends requests that blk-mq passes at once. Must not sleep.
+    ///
+    /// `requests` starts each request that it returns. The transport [finishes](Refused::finish) those
+    /// that cannot be sent. Requests that it does not take are passed to [`queue_rq`](Self::queue_rq).
+    fn queue_rqs(queue: &Self::Queue, requests: impl Iterator<Item = Request>, guard: &rcu::Guard);
 
     /// Sends requests that [`queue_rq`](Self::queue_rq) took but deferred. Must not sleep.
     fn commit_rqs(queue: &Self::Queue, guard: &rcu::Guard);

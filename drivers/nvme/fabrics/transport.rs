@@ -280,6 +280,19 @@ impl Transport for Rdma {
         Queue::submit(&queue_pair, guard, submission, Doorbell::from_last(last))
     }
 
+    #[inline(always)]
+    fn queue_rqs(queue: &Self::Queue, requests: impl Iterator<Item = Request>, guard: &rcu::Guard) {
+        let Some(queue_pair) = queue.queue_pair.read(guard) else {
+            return;
+        };
+        let submissions = requests.map(|request| Submission {
+            tag: request.tag(),
+            command: CoreCommand,
+            payload: request,
+        });
+        Queue::submit_all(&queue_pair, submissions);
+    }
+
     fn commit_rqs(queue: &Self::Queue, guard: &rcu::Guard) {
         if let Some(queue_pair) = queue.queue_pair.read(guard) {
             Queue::ring(&queue_pair);

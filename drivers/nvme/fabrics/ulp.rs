@@ -108,8 +108,8 @@ impl Ulp for CoreRequests {
         })
     }
 
-    fn finish(refused: Refused) {
-        refused.finish();
+    fn finish(controller: &Arc<WeakController>, refused: Refused) {
+        refused.finish(controller);
     }
 
     // nvme-core counts retries, and has tracepoints of its own.

@@ -47,7 +47,10 @@
 //!
 //! ```ignore
 //! // drivers/nvme/host/disk/operations.rs
-//! let submission = Submission {
+//! match read_or_write(disk, request) {
+//!     Ok(submission) => Queue::submit(&queue, guard, submission, doorbell),
+//! // ...
+//! Ok(Submission {
 //!     tag: request.tag(),
 //!     command: DataCommand {
 //!         command: Command::transfer(transfer, disk.wwid.nsid, range, flags),
@@ -55,8 +58,7 @@
 //!         length: request.bytes(),
 //!     },
 //!     payload: RequestPayload::new(request, None),
-//! };
-//! Queue::submit(&queue, guard, submission, doorbell)
+//! })
 //! ```
 //!
 //! At the end of a connection, it gets back the requests in flight:

@@ -310,6 +310,40 @@ impl<U: Ulp> Queue<U> {
         posted.or_else(|unposted| reject::<U>(slot.undo(queue, unposted)))
     }
 
+    /// Sends requests together, within an RCU read-side critical section. Any context.
+    ///
+    /// Rejects requests that cannot be sent. Takes none if another submitter uses the batch.
+    #[inline(always)]
+    pub fn submit_all(
+        queue: &QueuePair<Self>,
+        submissions: impl Iterator<Item = Submission<U::Command, U::Payload>>,
+    ) {
+        let this = queue.context();
+        let Some(mut batch) = this.batch.open(queue) else {
+            return;
+        };
+        for submission in submissions {
+            let Submission {
+                tag,
+                command,
+                payload,
+            } = submission;
+            let slot = usize::try_from(tag).ok();
+            let Some(slot) = slot.and_then(|tag| this.requests.get(tag)) else {
+                U::finish(&this.core.data, U::reject(EINVAL, payload));
+                continue;
+            };
+            let unsent = match slot.load(&this.core, command, payload) {
+                Ok(loaded) => match batch.push(loaded.capsule, loaded.data_mode) {
+                    Ok(()) => continue,
+                    Err(unposted) => slot.undo(queue, unposted),
+                },
+                Err(unsent) => unsent,
+            };
+            Requests::finish(this, unsent);
+        }
+    }
+
     /// Sends the batch that waits, and rejects requests that cannot be sent. Any context.
     pub fn ring(queue: &QueuePair<Self>) {
         queue.context().batch.send(queue);
@@ -644,6 +678,13 @@ impl<U: Ulp> SlotLookup for Requests<U> {
         queue.requests.get(usize::from(tag))
     }
 
+    #[cold]
+    fn finish(queue: &Queue<U>, unsent: Unsent<U::Payload>) {
+        if let Some(payload) = unsent.payload {
+            U::finish(&queue.core.data, U::reject(unsent.error, payload));
+        }
+    }
+
     #[inline(always)]
     fn complete(queue: &Queue<U>, completion: Completion, payload: Option<U::Payload>) {
         if let Some(payload) = payload {
@@ -669,6 +710,9 @@ impl<U: Ulp> SlotLookup for Commands<U> {
     fn slot(queue: &Queue<U>, tag: u16) -> Option<&Slot<Self>> {
         queue.tag_kind(tag).map(TagKind::slot)
     }
+
+    // Such a command returns its error to the thread that sends it.
+    fn finish(_queue: &Queue<U>, _unsent: Unsent<Option<Buffer>>) {}
 
     fn complete(queue: &Queue<U>, completion: Completion, data: Option<Option<Buffer>>) {
         let data = data.flatten();

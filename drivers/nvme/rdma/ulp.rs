@@ -148,7 +148,7 @@ pub trait Ulp: Sized + Send + Sync + 'static {
 
     /// Returns a rejected request to the block layer if its submission has already returned. Any
     /// context.
-    fn finish(rejected: Self::Rejected);
+    fn finish(queue: &Self::QueueData, rejected: Self::Rejected);
 
     /// Returns the number of commands that were already sent for the request. Any context.
     fn retries(payload: &Self::Payload) -> u64;

@@ -196,7 +196,7 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
                 }
                 // INVARIANT: The work requests of the new entry are complete, and follow those
                 // before.
-                self.list = list;
+                self.list.replace_by(list);
                 self.requests_used = requests;
                 self.pieces_used = pieces;
                 Ok(())

@@ -82,6 +82,15 @@ impl WrList {
         self.length
     }
 
+    /// Replaces the list by `new`, field by field: an assignment would copy the padding, too.
+    #[inline(always)]
+    pub(super) fn replace_by(&mut self, new: Self) {
+        // INVARIANT: By those of `new`.
+        self.first = new.first;
+        self.last = new.last;
+        self.length = new.length;
+    }
+
     /// Returns the first work request; null if there is none.
     #[inline]
     pub(super) fn first(&self) -> *mut bindings::ib_send_wr {

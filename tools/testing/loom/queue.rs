@@ -19,34 +19,42 @@ pub(crate) mod stats {
         First,
         Follows,
     }
-}
 
-pub(crate) mod ulp {
-    pub(crate) trait Ulp {
-        type Payload;
-        type Rejected;
-
-        fn reject(error: crate::prelude::Error, payload: Self::Payload) -> Self::Rejected;
-        fn finish(rejected: Self::Rejected);
+    #[derive(Clone, Copy)]
+    pub(crate) enum DataMode {
+        Nothing,
+        InCapsule,
+        ByKey,
     }
 }
 
 pub(crate) mod capsule {
-    use crate::{stats::PostPosition, ulp::Ulp};
+    use crate::{
+        prelude::Result,
+        rdma::wr::Chain,
+        stats::{DataMode, PostPosition},
+    };
     use std::marker::PhantomData;
 
     pub(crate) trait CommandKind: 'static {
         type Queue;
         type Payload;
-        type Ulp: Ulp;
     }
-
-    pub(crate) type UlpOf<K> = <K as CommandKind>::Ulp;
 
     pub(crate) struct Capsule<K> {
         pub(crate) tag: u16,
         pub(crate) position: PostPosition,
         pub(crate) kind: PhantomData<fn(K)>,
+    }
+
+    impl<K: CommandKind> Capsule<K> {
+        #[expect(
+            clippy::unused_self,
+            reason = "the work requests are not part of the model"
+        )]
+        pub(crate) fn chain<'a>(&'a self, _: DataMode, _: &mut Chain<'a, '_, K::Queue>) -> Result {
+            Ok(())
+        }
     }
 }
 
@@ -62,6 +70,7 @@ pub(crate) mod slot {
 
     pub(crate) trait SlotLookup: CommandKind + Sized {
         fn slot(queue: &Self::Queue, tag: u16) -> Option<&dyn Slot<Self>>;
+        fn finish(queue: &Self::Queue, unsent: Unsent<Self::Payload>);
     }
 
     pub(crate) trait Slot<K: SlotLookup> {

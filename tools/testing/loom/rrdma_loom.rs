@@ -26,7 +26,7 @@ extern crate self as core;
 extern crate self as kernel;
 extern crate self as rrdma;
 
-use queue::{params, stats, ulp};
+use queue::{params, stats};
 use std::{cell, marker, mem, ops};
 
 mod bindings;

@@ -18,7 +18,7 @@ mod relaxed_bool;
 mod rundown;
 
 pub(crate) use crate::types::ArcBorrow;
-pub(crate) use claim::Claim;
+pub(crate) use claim::{Claim, ClaimGuard};
 pub(crate) use completion::TimedCompletion;
 pub(crate) use irq_lock::IrqLock;
 pub(crate) use rcu_slot::RcuSlot;

@@ -88,31 +88,28 @@ impl Operations for Io {
             return without_queue(disk, request);
         };
         let doorbell = Doorbell::from_last(last);
-        request.start();
-        if disk.state.is_unusual() {
-            return queue_other(guard, &queue, disk, request, doorbell);
+        match read_or_write(disk, request) {
+            Ok(submission) => Queue::submit(&queue, guard, submission, doorbell),
+            Err(request) => queue_other(guard, &queue, disk, request, doorbell),
         }
-        let (transfer, direction) = match request.op() {
-            Op::Read => (Direction::FromTarget, dma::Direction::FromDevice),
-            Op::Write => (Direction::ToTarget, dma::Direction::ToDevice),
-            _ => return queue_other(guard, &queue, disk, request, doorbell),
+    }
+
+    #[inline(always)]
+    fn queue_rqs(
+        hctx: &Arc<HctxQueue>,
+        disk: &NsDisk,
+        requests: impl Iterator<Item = Request<Self>>,
+        guard: &rcu::Guard,
+    ) {
+        let Some(queue) = hctx.queue.read(guard) else {
+            return;
         };
-        let Some(range) = range(disk, &request) else {
-            return Err(reject(request, Status::IoError));
-        };
-        let flags = rw_flags(&request, Protection::None);
-        // All code of a read or write between the block layer and the send queue is inlined, so
-        // that the command is built in place.
-        let submission = Submission {
-            tag: request.tag(),
-            command: DataCommand {
-                command: Command::transfer(transfer, disk.wwid.nsid, range, flags),
-                direction,
-                length: request.bytes(),
-            },
-            payload: RequestPayload::new(request, None),
-        };
-        Queue::submit(&queue, guard, submission, doorbell)
+        let submissions = requests.filter_map(|request| {
+            read_or_write(disk, request)
+                .map_err(|request| queue_other_of_many(guard, &queue, disk, request))
+                .ok()
+        });
+        Queue::submit_all(&queue, submissions);
     }
 
     fn commit_rqs(hctx: &Arc<HctxQueue>, guard: &rcu::Guard) {
@@ -147,6 +144,39 @@ impl Operations for Io {
         // The device may still access the memory of the request, so only teardown can end it.
         TimeoutAction::ResetTimer
     }
+}
+
+/// Starts a request, and returns the command of a plain read or write; any other request as the error.
+///
+/// All code of a read or write between the block layer and the send queue is inlined, so that the
+/// command is built in place.
+#[inline(always)]
+fn read_or_write(
+    disk: &NsDisk,
+    request: Request<Io>,
+) -> Result<Submission<DataCommand, RequestPayload<Io>>, Request<Io>> {
+    request.start();
+    if disk.state.is_unusual() {
+        return Err(request);
+    }
+    let (transfer, direction) = match request.op() {
+        Op::Read => (Direction::FromTarget, dma::Direction::FromDevice),
+        Op::Write => (Direction::ToTarget, dma::Direction::ToDevice),
+        _ => return Err(request),
+    };
+    let Some(range) = range(disk, &request) else {
+        return Err(request);
+    };
+    let flags = rw_flags(&request, Protection::None);
+    Ok(Submission {
+        tag: request.tag(),
+        command: DataCommand {
+            command: Command::transfer(transfer, disk.wwid.nsid, range, flags),
+            direction,
+            length: request.bytes(),
+        },
+        payload: RequestPayload::new(request, None),
+    })
 }
 
 /// Holds or rejects a request while there is no connection.
@@ -255,6 +285,20 @@ fn queue_other(
         payload: RequestPayload::new(request, payload),
     };
     Queue::submit(queue, guard, submission, doorbell)
+}
+
+/// Queues a request of several that is no plain read or write.
+#[cold]
+#[inline(never)]
+fn queue_other_of_many(
+    guard: &rcu::Guard,
+    queue: &QueuePair<Queue>,
+    disk: &NsDisk,
+    request: Request<Io>,
+) {
+    if let Err(refused) = queue_other(guard, queue, disk, request, Doorbell::Ring) {
+        refused.finish();
+    }
 }
 
 /// Returns the data of a discard, and the number of ranges in it.

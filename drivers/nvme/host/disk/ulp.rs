@@ -91,7 +91,7 @@ impl Ulp for Io {
         operations::reject_unposted(error, payload.into_request())
     }
 
-    fn finish(rejected: Refused<Io>) {
+    fn finish(_queue: &QueueData, rejected: Refused<Io>) {
         rejected.finish();
     }
 

@@ -118,6 +118,20 @@ impl RequestState {
         }
     }
 
+    /// Returns the state after a response that leaves no region valid, if the send has not completed.
+    /// `None` in all other cases, which [`after`](Self::after) handles.
+    ///
+    /// This is frequent where many commands are posted at a time.
+    #[inline(always)]
+    #[must_use]
+    pub const fn answered_first(self, invalidation: RemoteInvalidation) -> Option<Self> {
+        match (self, invalidation) {
+            (Self::Posted, RemoteInvalidation::None) => Some(Self::Answered),
+            (Self::PostedRegion, RemoteInvalidation::Own) => Some(Self::Answered),
+            _ => None,
+        }
+    }
+
     /// Returns the state after a response that completes the request. This is the common case: the
     /// send has completed, and the target invalidated the key. `None` in all other cases, which
     /// [`after`](Self::after) handles.
@@ -181,6 +195,9 @@ impl RequestState {
     const fn response(self, invalidation: RemoteInvalidation) -> (Self, RequestAction) {
         if let Some(idle) = self.completed_by(invalidation) {
             return (idle, RequestAction::Complete);
+        }
+        if let Some(answered) = self.answered_first(invalidation) {
+            return (answered, RequestAction::Wait);
         }
         match self {
             Self::Posted | Self::Sent => match invalidation {

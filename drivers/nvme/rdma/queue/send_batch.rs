@@ -2,9 +2,14 @@
 
 //! Commands that are posted together.
 //!
-//! The block layer says with each request whether another one follows. A command that is followed
-//! by another waits, and one call posts all that wait, so the device is notified once. The
-//! submitter of a last request also posts waiting commands of other submitters.
+//! One call posts several commands, so the device is notified once. There are two ways:
+//!
+//! - The block layer passes a list of requests (`queue_rqs`). The submitter has the batch until it
+//!   has posted the list ([`SendBatch::open`]).
+//! - The block layer says with each request whether another one follows (`queue_rq`, for example
+//!   from an I/O scheduler). A command that is followed by another waits ([`SendBatch::add`]), and
+//!   one call posts all that wait. The submitter of a last request also posts waiting commands of
+//!   other submitters.
 //!
 //! A request that is alone only reads one flag here.
 //!
@@ -13,17 +18,15 @@
 //! and so rings later. If the kernel preempts that submitter meanwhile, they wait until it runs.
 
 use super::{
-    capsule::{
-        Capsule,
-        UlpOf, //
-    },
-    slot::SlotLookup,
-    slot_state::Unsent,
+    capsule::Capsule,
+    slot::SlotLookup, //
 };
 use crate::{
     params::QueueConfig,
-    stats::PostPosition,
-    ulp::Ulp, //
+    stats::{
+        DataMode,
+        PostPosition, //
+    }, //
 };
 use kernel::prelude::*;
 use rrdma::{
@@ -39,6 +42,7 @@ use rrdma::{
     },
     sync::{
         Claim,
+        ClaimGuard,
         RelaxedBool, //
     },
 };
@@ -77,7 +81,7 @@ pub(super) struct SendBatch<K: SlotLookup> {
     any: RelaxedBool,
 }
 
-impl<K: SlotLookup<Payload = <UlpOf<K> as Ulp>::Payload>> SendBatch<K> {
+impl<K: SlotLookup> SendBatch<K> {
     /// Allocates an empty batch. May sleep.
     pub(super) fn new(config: &QueueConfig) -> Result<Self> {
         let commands = usize::from(config.requests.min(COMMANDS));
@@ -142,6 +146,16 @@ impl<K: SlotLookup<Payload = <UlpOf<K> as Ulp>::Payload>> SendBatch<K> {
         }
     }
 
+    /// Returns the batch for several commands of one submitter; `None` if another submitter uses it.
+    #[inline(always)]
+    pub(super) fn open<'a>(&'a self, queue: &'a QueuePair<K::Queue>) -> Option<OpenBatch<'a, K>> {
+        Some(OpenBatch {
+            batch: self,
+            waiting: self.waiting.try_claim()?,
+            queue,
+        })
+    }
+
     /// Returns the capsules that wait to their slots, which are then reclaimed. No command may be
     /// added any more.
     pub(super) fn abandon(&self, queue: &K::Queue) {
@@ -157,12 +171,62 @@ impl<K: SlotLookup<Payload = <UlpOf<K> as Ulp>::Payload>> SendBatch<K> {
     }
 }
 
+/// The batch of a queue, while one submitter adds its commands. Dropping it posts them.
+pub(super) struct OpenBatch<'a, K: SlotLookup> {
+    batch: &'a SendBatch<K>,
+    waiting: ClaimGuard<'a, Batch<K::Queue, Capsule<K>>>,
+    queue: &'a QueuePair<K::Queue>,
+}
+
+impl<K: SlotLookup> OpenBatch<'_, K> {
+    /// Adds a command. Posts the batch when it is full, and rejects commands that cannot be posted.
+    ///
+    /// # Errors
+    ///
+    /// Returns a capsule that cannot be added.
+    #[inline(always)]
+    pub(super) fn push(
+        &mut self,
+        capsule: Operation<Capsule<K>>,
+        data_mode: DataMode,
+    ) -> Result<(), Unposted<Capsule<K>>> {
+        use DataMode::*;
+
+        match data_mode {
+            Nothing => self.push_built(capsule, |c, chain| c.chain(Nothing, chain)),
+            InCapsule => self.push_built(capsule, |c, chain| c.chain(InCapsule, chain)),
+            ByKey => self.push_built(capsule, |c, chain| c.chain(ByKey, chain)),
+        }
+    }
+
+    #[inline(always)]
+    fn push_built(
+        &mut self,
+        mut capsule: Operation<Capsule<K>>,
+        build: impl for<'a> FnOnce(&'a Capsule<K>, &mut Chain<'a, '_, K::Queue>) -> Result + Send,
+    ) -> Result<(), Unposted<Capsule<K>>> {
+        if !self.waiting.is_empty() {
+            capsule.position = PostPosition::Follows;
+        }
+        self.waiting.push(self.queue, capsule, build)?;
+        if self.waiting.is_full() {
+            post(self.queue, &mut self.waiting);
+        }
+        Ok(())
+    }
+}
+
+impl<K: SlotLookup> Drop for OpenBatch<'_, K> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        post(self.queue, &mut self.waiting);
+        self.batch.any.set(false);
+    }
+}
+
 /// Posts all commands of a batch, and empties it: rejects those that cannot be posted.
 #[inline(never)]
-fn post<K: SlotLookup<Payload = <UlpOf<K> as Ulp>::Payload>>(
-    queue: &QueuePair<K::Queue>,
-    waiting: &mut Batch<K::Queue, Capsule<K>>,
-) {
+fn post<K: SlotLookup>(queue: &QueuePair<K::Queue>, waiting: &mut Batch<K::Queue, Capsule<K>>) {
     let Err(error) = waiting.post(queue) else {
         return;
     };
@@ -170,9 +234,9 @@ fn post<K: SlotLookup<Payload = <UlpOf<K> as Ulp>::Payload>>(
         let Some(slot) = K::slot(queue.context(), operation.tag) else {
             continue;
         };
-        let Unsent { error, payload } = slot.undo(queue, Unposted { error, operation });
-        if let Some(payload) = payload {
-            UlpOf::<K>::finish(UlpOf::<K>::reject(error, payload));
-        }
+        K::finish(
+            queue.context(),
+            slot.undo(queue, Unposted { error, operation }),
+        );
     }
 }

@@ -91,6 +91,10 @@ pub(super) trait SlotLookup: CommandKind {
     /// Returns the slot of a tag; `None` if the tag belongs to another kind.
     fn slot(queue: &Self::Queue, tag: u16) -> Option<&Slot<Self>>;
 
+    /// Ends a command that was not sent, and whose submitter has left; unless the teardown owns its
+    /// payload. Any context.
+    fn finish(queue: &Self::Queue, unsent: Unsent<Self::Payload>);
+
     /// Completes a command. The target no longer has access to `payload`. `payload` is `None` if
     /// the region still holds it, or if the command was sent without one. Softirq context.
     fn complete(queue: &Self::Queue, completion: cqe::Completion, payload: Option<Self::Payload>);
@@ -401,7 +405,10 @@ impl<K: SlotLookup> Slot<K> {
         if state.response.is_none() {
             state.response = Some(response);
         }
-        self.handle(queue, state, RequestEvent::Response(invalidated));
+        match state.state.answered_first(invalidated) {
+            Some(answered) => state.state = answered,
+            None => self.handle(queue, state, RequestEvent::Response(invalidated)),
+        }
     }
 
     /// Applies an event that is not the common case, and carries out its action.

@@ -14,9 +14,8 @@ use crate::{
         qp::QueuePair,
         wr::{Operation, Unposted},
     },
-    stats::PostPosition,
+    stats::{DataMode, PostPosition},
     sync::Arc,
-    ulp::Ulp,
 };
 use loom::thread;
 use std::{marker::PhantomData, sync::Mutex};
@@ -27,24 +26,14 @@ struct Kind;
 impl CommandKind for Kind {
     type Queue = Queue;
     type Payload = u16;
-    type Ulp = Kind;
-}
-
-impl Ulp for Kind {
-    type Payload = u16;
-    type Rejected = u16;
-
-    fn reject(_: Error, tag: u16) -> u16 {
-        tag
-    }
-
-    fn finish(_: u16) {}
 }
 
 impl SlotLookup for Kind {
     fn slot(queue: &Queue, _: u16) -> Option<&dyn Slot<Self>> {
         Some(queue)
     }
+
+    fn finish(_: &Queue, _: Unsent<u16>) {}
 }
 
 struct Queue {
@@ -95,18 +84,26 @@ impl QueuePair<Queue> {
             }
             Ok(())
         };
-        let capsule = Capsule {
-            tag,
-            position: PostPosition::First,
-            kind: PhantomData,
-        };
-        let capsule = Operation(capsule);
+        let capsule = capsule(tag);
         let sent = if doorbell == Doorbell::Defer || batch.is_waiting() {
             batch.add(self, capsule, doorbell, |_, _| Ok(()), post_alone)
         } else {
             post_alone(capsule)
         };
         assert!(sent.is_ok());
+    }
+
+    /// Submits commands together, as `Queue::submit_all` does, and the block layer then the others.
+    fn submit_list(&self, tags: &[u16]) {
+        let Some(mut open) = self.context.batch.open(self) else {
+            for tag in tags {
+                self.submit(*tag, Doorbell::Ring);
+            }
+            return;
+        };
+        for tag in tags {
+            assert!(open.push(capsule(*tag), DataMode::Nothing).is_ok());
+        }
     }
 
     fn posted(&self) -> Vec<u16> {
@@ -120,6 +117,14 @@ impl QueuePair<Queue> {
     fn returned(&self) -> Vec<u16> {
         sorted(self.context.returned.lock().unwrap().clone())
     }
+}
+
+fn capsule(tag: u16) -> Operation<Capsule<Kind>> {
+    Operation(Capsule {
+        tag,
+        position: PostPosition::First,
+        kind: PhantomData,
+    })
 }
 
 fn sorted(mut tags: Vec<u16>) -> Vec<u16> {
@@ -171,6 +176,20 @@ fn sends() {
     assert_eq!(queue.posted(), [0, 1, 2]);
 }
 
+/// Each command of a list is posted once, and with it those that wait.
+fn lists() {
+    let queue = new(2, None);
+    let other = Arc::clone(&queue);
+    let other = thread::spawn(move || {
+        other.submit_list(&[0, 1, 2]);
+    });
+    queue.submit(3, Doorbell::Defer);
+    queue.submit(4, Doorbell::Ring);
+    other.join().unwrap();
+    assert!(!queue.context.batch.is_waiting());
+    assert_eq!(queue.posted(), [0, 1, 2, 3, 4]);
+}
+
 /// `abandon` returns what waits, after the submitters have left. One may have found the batch in use.
 fn abandons() {
     let queue = new(4, None);
@@ -194,6 +213,11 @@ fn posts() {
 #[test]
 fn returns() {
     model(returns_each_once);
+}
+
+#[test]
+fn list() {
+    model(lists);
 }
 
 #[test]

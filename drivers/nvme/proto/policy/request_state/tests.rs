@@ -94,6 +94,12 @@ fn the_common_cases_are_those_of_any_order() {
                 is_last.then_some(after),
                 "{state:?} {invalidation:?}"
             );
+            let is_early = after == RequestState::Answered && outcome == RequestAction::Wait;
+            assert_eq!(
+                state.answered_first(invalidation),
+                is_early.then_some(after),
+                "{state:?} {invalidation:?}"
+            );
         }
     }
 }
