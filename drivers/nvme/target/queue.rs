@@ -269,8 +269,9 @@ impl TargetQueue {
     /// Ends the commands, after the queue pair was drained. Sleeps.
     pub(crate) fn end(queue: &QueuePair<Self>) {
         let this = queue.context();
-        // The slots refer to the queue pair, and `destroy` waits until they are freed. Those of
-        // commands in nvmet are freed by `release`.
+        // The slots refer to the queue pair, and `destroy` waits until they are dropped. Those of
+        // commands in nvmet are dropped by `release`. `destroy` frees their memory at the end: nvmet may
+        // still use it for a moment when it has called `respond`.
         let (free, parked) = {
             let mut slots = this.slots.lock();
             slots.phase = Phase::Ended;

@@ -110,6 +110,20 @@ write (0x000 times 32|disconnected|broken)' admin cm,qid=1,hsqsize=3,hrqsize=4 \
 		connect,qid=1,sqsize=3 "write,$LARGE,count=32"
 }
 
+# The host vanishes while a block device has a Zone Append of it. nvmet uses the bio in the memory of the request
+# after the response, which cannot be sent. On a kernel with KASAN, freed memory shows.
+during_zone_append() {
+	local _
+	backend_memory zoned 16 512 zoned=1 zone_size=4 irqmode=2 completion_nsec=1000000000
+	target_namespace "$HOSTILE_NQN" 2 "$BACKEND"
+	answers 'write 0x000' admin io write,op=0x7d,nsid=2,slba=0
+	for _ in 1 2 3; do
+		answers 'quiet silent' admin io write,op=0x7d,nsid=2,slba=0,nowait quiet,ms=300 vanish
+		answers 'quiet silent' admin io write,op=0x7d,nsid=2,slba=0,inline=4096,nowait quiet,ms=300 vanish
+	done
+	rdma_back_to "$OBJECTS"
+}
+
 many_idle_connections() {
 	leaves cm cm cm cm cm cm cm cm cm,qid=1 cm,qid=2 cm,no-rtu cm,no-rtu vanish
 }
@@ -135,5 +149,6 @@ main_with_known hostile_setup \
 	admin_queue_first \
 	more_commands_than_places \
 	more_large_commands_than_places \
+	during_zone_append \
 	many_idle_connections \
 	again_and_again
