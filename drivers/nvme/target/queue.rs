@@ -424,8 +424,17 @@ impl TargetQueue {
         }
     }
 
+    /// Takes the data of a Fabrics command. A host without a controller gets no memory for more data than a
+    /// Connect command has.
     #[cold]
     fn take_data_of_fabrics(&self, queue: &QueuePair<Self>, behind: u32, parsed: Parsed<Rdma>) {
+        let command = Command::from_bytes(parsed.command());
+        if let Ok(CommandData::Keyed { length, .. }) = CommandData::of(&command, self.limits) {
+            // As `nvmet_check_transfer_len()`, which comes after the RDMA READ.
+            if parsed.data_length() != length as usize {
+                return self.refuse(parsed, command.opcode(), Code::INVALID_DATA_SGL_LENGTH);
+            }
+        }
         self.take_data(queue, behind, parsed);
     }
 
