@@ -13,7 +13,7 @@
 //!
 //! A free slot is a `Request`. With a command, it owns the capsule, unless that is a shared receive without
 //! data. Without a free slot, a capsule is parked and its receive is not posted again, so that the
-//! host waits. Without credits of the send queue, a command waits.
+//! host waits. Of a shared receive, a copy is parked. Without credits of the send queue, a command waits.
 //!
 //! Completions of a queue run in one work of the core, one after the other. Parked capsules are also
 //! started by the thread that accepts the connection, and responses come in any context.
@@ -32,8 +32,11 @@ use slots::{
     discard,
     put,
     Arrived,
+    CapsuleCopy,
+    Parked,
     Phase,
-    Slots, //
+    Slots,
+    MAX_PARKED_BEFORE_CONNECT, //
 };
 
 use crate::rdma::{
@@ -48,7 +51,6 @@ use core::{
     },
 };
 use kernel::{
-    alloc::kvec::PushError,
     fmt, new_mutex,
     prelude::*,
     sync::{
@@ -256,13 +258,21 @@ impl TargetQueue {
     /// Starts the commands that arrived, and those that follow. May sleep.
     pub(crate) fn start(queue: &QueuePair<Self>) {
         let this = queue.context();
-        this.slots.lock().phase = Phase::Live;
-        loop {
+        let parked = {
+            let mut slots = this.slots.lock();
+            if slots.phase != Phase::Waiting {
+                return;
+            }
+            slots.phase = Phase::Live;
+            slots.parked.len()
+        };
+        // Those that arrive from now on are started by their completion, or by `release`.
+        for _ in 0..parked {
             let next = this.slots.lock().next();
-            let Some((arrived, request)) = next else {
+            let Some((parked, request)) = next else {
                 return;
             };
-            this.begin(queue, arrived, request);
+            this.begin_parked(queue, parked, request);
         }
     }
 
@@ -280,17 +290,15 @@ impl TargetQueue {
         drop(free);
         let waiting = mem::take(&mut *this.waiting.lock());
         drop(waiting);
-        for arrived in parked {
-            Self::give_back(queue, arrived.capsule);
-        }
+        drop(parked);
         this.sq.destroy();
     }
 
     /// Starts no more commands. Any context.
     fn stop(&self) {
         let mut slots = self.slots.lock();
-        if slots.phase == Phase::Live {
-            slots.phase = Phase::Waiting;
+        if slots.phase != Phase::Ended {
+            slots.phase = Phase::Stopped;
         }
     }
 
@@ -369,8 +377,24 @@ impl TargetQueue {
 
     /// Starts a parked command. Process context.
     #[cold]
-    fn begin_parked(&self, queue: &QueuePair<Self>, arrived: Arrived, request: Request<Rdma>) {
-        self.begin(queue, arrived, request);
+    fn begin_parked(&self, queue: &QueuePair<Self>, parked: Parked, request: Request<Rdma>) {
+        let CapsuleCopy {
+            command,
+            behind,
+            data,
+        } = match parked {
+            Parked::Own(arrived) => return self.begin(queue, arrived, request),
+            Parked::Copy(copy) => copy,
+        };
+        match (request.begin_copy(queue, &command), data) {
+            (Begun::Parsed(parsed), Some(data)) => {
+                match self.accepted.check_connect(&Command::from_bytes(command)) {
+                    Ok(()) => parsed.execute(Data::List(data)),
+                    Err(code) => self.refuse(parsed, command[0], code),
+                }
+            }
+            (begun, _) => self.begun(queue, behind, begun),
+        }
     }
 
     /// Passes a command to nvmet, and executes it once it has its data. Process context.
@@ -564,8 +588,8 @@ impl TargetQueue {
         }
         let next = slots.next();
         drop(slots);
-        if let Some((arrived, request)) = next {
-            self.begin_parked(queue, arrived, request);
+        if let Some((parked, request)) = next {
+            self.begin_parked(queue, parked, request);
         }
     }
 
@@ -646,22 +670,64 @@ impl TargetQueue {
     /// Lets a capsule wait, unless a slot was freed meanwhile.
     #[cold]
     fn park(&self, queue: &QueuePair<Self>, arrived: Arrived) {
-        let next = {
-            let mut slots = self.slots.lock();
-            match slots.parked.push_within_capacity(arrived) {
-                Ok(()) => Ok(slots.next()),
-                Err(PushError(arrived)) => Err(arrived),
+        let parked = match queue.shared_receives() {
+            Some(shared) => self.copy(shared, arrived).map(Parked::Copy),
+            None => Ok(Parked::Own(arrived)),
+        };
+        let parked = match parked {
+            Ok(parked) => parked,
+            Err(error) => {
+                self.log(fmt!("no memory for data in a capsule: {error:?}"));
+                return self.disconnect();
             }
         };
+        let (most, cause) = match self.sq.controller() {
+            Some(_) => (usize::MAX, "more commands than the queue has entries"),
+            None => (
+                MAX_PARKED_BEFORE_CONNECT,
+                "more commands than a Connect, before its response",
+            ),
+        };
+        let (next, phase) = {
+            let mut slots = self.slots.lock();
+            (slots.park(parked, most), slots.phase)
+        };
         match next {
-            Ok(Some((arrived, request))) => self.begin_parked(queue, arrived, request),
+            Ok(Some((parked, request))) => self.begin_parked(queue, parked, request),
             Ok(None) => {}
-            Err(arrived) => {
-                // Only with shared receives: otherwise there are not more receives than entries.
-                Self::give_back(queue, arrived.capsule);
-                self.fail(fmt!("more commands than the queue has entries"));
-            }
+            // A host may have sent them before it learned that the connection ends.
+            Err(_) if phase == Phase::Stopped => {}
+            Err(_) => self.fail(fmt!("{cause}")),
         }
+    }
+
+    /// Copies a capsule, and posts its shared receive again. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    #[cold]
+    fn copy(&self, shared: &SharedReceiveQueue<Self>, arrived: Arrived) -> Result<CapsuleCopy> {
+        let Arrived { mut capsule, data } = arrived;
+        let command = *capsule.command();
+        let behind = data.min(self.limits.in_capsule);
+        let limits = DataLimits {
+            in_capsule: behind,
+            ..self.limits
+        };
+        let data = match CommandData::of(&Command::from_bytes(command), limits) {
+            Ok(CommandData::InCapsule { offset, length }) => {
+                Sgl::copy_of(&mut capsule, offset, length).map(Some)
+            }
+            // It is somewhere else, or the command is refused when it begins.
+            _ => Ok(None),
+        };
+        self.posted(shared.post(capsule));
+        Ok(CapsuleCopy {
+            command,
+            behind,
+            data: data?,
+        })
     }
 
     /// Gives a command up whose data could not be read.

@@ -81,6 +81,16 @@ unknown_queue_pair() {
 	leaves cm,dest=1 connect,nowait quiet,ms=500 bye
 }
 
+# A host sends no command before its Connect is answered. The target keeps two of them until the connection is
+# established, so that few are executed by the thread that accepts it.
+commands_before_established() {
+	answers 'cm accepted crqsize 32
+quiet (silent|disconnected|broken)' cm,no-rtu connect,nowait quiet,ms=500 bye
+	answers 'cm accepted crqsize 32
+quiet (disconnected|broken)' cm,no-rtu connect,count=8,nowait quiet,ms=5000 bye
+	same "lines in the log" 1 "$(logged 'queue 0: more commands than a Connect')"
+}
+
 admin_queue_first() {
 	answers 'quiet (silent|disconnected|broken)
 read (0x...|disconnected|broken)' admin io use,queue=0 bye use,queue=1 quiet,ms=500 read
@@ -145,6 +155,7 @@ main_with_known hostile_setup \
 	during_transfers \
 	without_ready_to_use \
 	commands_instead_of_ready_to_use \
+	commands_before_established \
 	unknown_queue_pair \
 	admin_queue_first \
 	more_commands_than_places \
