@@ -71,6 +71,12 @@ impl Capsule {
         command.unwrap_or(&[0; COMMAND_SIZE])
     }
 
+    /// Returns `length` bytes of the data, from `offset` on; `None` if the capsule does not have these.
+    pub(crate) fn data(&mut self, offset: u32, length: u32) -> Option<&[u8]> {
+        let data = self.memory.second().get(offset as usize..)?;
+        data.get(..length as usize)
+    }
+
     /// Returns the command for nvmet, which may change it. It is valid until [`take_back`](Self::take_back),
     /// or until `self` is dropped.
     #[inline]

@@ -4,6 +4,7 @@
 
 use crate::{
     bindings,
+    capsule::Capsule,
     types::TransportTypes, //
 };
 use core::ptr::{
@@ -58,6 +59,20 @@ impl Sgl {
     #[inline(always)]
     pub fn zeroed(length: u32) -> Result<Self> {
         Self::allocate(length, bindings::nvmet_const_GFP_ZEROED)
+    }
+
+    /// Allocates memory for a copy of `length` bytes of the data in a capsule, from `offset` on. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if the capsule does not have these bytes; those of [`new`](Self::new).
+    pub fn copy_of(capsule: &mut Capsule, offset: u32, length: u32) -> Result<Self> {
+        let bytes = capsule.data(offset, length).ok_or(EINVAL)?;
+        let copy = Self::new(length)?;
+        let (first, source) = (copy.first.as_ptr(), bytes.as_ptr().cast_mut().cast());
+        // SAFETY: By the type invariants, `copy` owns the list. The source is only read.
+        unsafe { bindings::sg_copy_from_buffer(first, copy.entries, source, bytes.len()) };
+        Ok(copy)
     }
 
     #[inline(always)]

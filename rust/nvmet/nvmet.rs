@@ -23,6 +23,7 @@ mod data;
 mod port;
 mod registration;
 mod request;
+mod retired;
 mod submission_queue;
 mod transport;
 mod types;

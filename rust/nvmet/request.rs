@@ -13,7 +13,8 @@
 //!
 //! Each is the only owner of the request's memory. While nvmet or the device has it, nobody else does. A
 //! request has a reference to its submission queue all its life, so a command can begin without taking
-//! one. Its memory is that of an [`Operation`], by which the data is read and the completion is sent.
+//! one. Its memory is that of an [`Operation`], by which the data is read and the completion is sent. When a
+//! request is dropped, the submission queue keeps the memory until it is destroyed.
 
 use crate::{
     bindings,
@@ -25,11 +26,15 @@ use crate::{
         Data,
         Sgl, //
     },
+    retired::Retired,
     submission_queue::SubmissionQueue,
     types::TransportTypes, //
 };
 use core::{
-    mem,
+    mem::{
+        self,
+        ManuallyDrop, //
+    },
     ptr::{
         self,
         NonNull, //
@@ -94,8 +99,8 @@ type Reading<T> = Option<RdmaRw<Sgl, <T as TransportTypes>::Endpoint>>;
 ///
 /// # Invariants
 ///
-/// - `req` has the address of the buffer of `completion`, the port of its submission queue, and a reference
-///   to this queue.
+/// - `req` has the address of the buffer of `completion`, the port of its submission queue, and, unless the
+///   request was dropped, a reference to this queue.
 /// - While nvmet has the request, `req` has the address of `command`, or of the command in `capsule`.
 /// - While `reading` is `Some`, nvmet has parsed the command and not executed it.
 #[repr(C)]
@@ -110,26 +115,55 @@ struct Memory<T: TransportTypes> {
     /// The RDMA READ of the data, while it is posted.
     reading: Reading<T>,
     private: T::Command,
+    /// Keeps the memory after the request was dropped.
+    retired: Retired,
 }
 
 // SAFETY: The memory is not tied to a thread. The transport's part is `Send`.
 unsafe impl<T: TransportTypes> Send for Memory<T> {}
 
-impl<T: TransportTypes> Drop for Memory<T> {
-    fn drop(&mut self) {
-        // Before the fields are dropped, as the queue waits for the reference when it is dropped.
-        //
-        // SAFETY: By the type invariants.
-        unsafe { bindings::sq_put((*self.req.get()).sq) };
-    }
-}
-
-/// A request that nvmet does not know: before it begins, or after the response.
+/// A request that nvmet does not know: before it begins, or after the response. Dropping it, in any context,
+/// returns the reference to the submission queue, which frees the memory when it is
+/// [destroyed](SubmissionQueue::destroy).
 ///
 /// # Invariants
 ///
-/// nvmet does not use the memory.
-pub struct Request<T: TransportTypes>(Operation<Memory<T>>);
+/// - nvmet does not use the memory, but for what it still has to undo after a response, see
+///   [`RetiredRequests`](crate::retired::RetiredRequests).
+/// - The memory has a reference to its submission queue, which is that of a `SubmissionQueue<T>`.
+pub struct Request<T: TransportTypes>(ManuallyDrop<Operation<Memory<T>>>);
+
+impl<T: TransportTypes> Drop for Request<T> {
+    #[cold]
+    #[inline(never)]
+    fn drop(&mut self) {
+        let sq = self.0.req.get();
+        // SAFETY: By the type invariants.
+        let sq = unsafe { (*sq).sq };
+        // SAFETY: The operation is not used again.
+        let memory = unsafe { ManuallyDrop::take(&mut self.0) };
+        let memory = memory.into_raw();
+        // SAFETY: By the type invariants, this is that of a `SubmissionQueue<T>`, which waits for the reference.
+        // It may be gone when that was put. The memory is owned, can be sent, and `free` frees it.
+        unsafe {
+            let link = memory.byte_add(mem::offset_of!(Memory<T>, retired)).cast();
+            (*sq.cast::<SubmissionQueue<T>>()).retire(link);
+            bindings::sq_put(sq);
+        }
+    }
+}
+
+/// Frees the memory of a request that was dropped.
+///
+/// # Safety
+///
+/// `link` must be that of a [`Memory<T>`], a result of [`Operation::into_raw`], whose ownership the caller has.
+unsafe fn free<T: TransportTypes>(link: NonNull<Retired>) {
+    // SAFETY: By the safety requirements, the link is a field of this memory.
+    let memory = unsafe { link.byte_sub(mem::offset_of!(Memory<T>, retired)).cast() };
+    // SAFETY: By the safety requirements.
+    drop(unsafe { Operation::<Memory<T>>::from_raw(memory) });
+}
 
 /// What became of a request that began.
 pub enum Begun<T: TransportTypes> {
@@ -163,27 +197,34 @@ impl<T: TransportTypes> Request<T> {
         // It stays at its address, and is aligned as memory of `kmalloc()` of this size.
         let cqe = completion.write().as_mut_ptr();
         let entered = sq.enter().ok_or(ENOTCONN)?;
-        let req = Opaque::<bindings::nvmet_req>::zeroed();
-        // SAFETY: The memory is owned.
-        unsafe { (*req.get()).sq = entered.into_raw() };
-        // INVARIANT: `Memory` owns the reference. The other fields are set below.
+        // INVARIANT: The fields of `req` are set below.
         let memory = Operation::new(Memory {
-            req,
+            req: Opaque::zeroed(),
             command: Opaque::zeroed(),
             completion,
             capsule: None,
             data: Data::None,
             reading: None,
             private,
+            retired: Retired::new(free::<T>),
         })?;
         let req = memory.req.get();
         // SAFETY: The memory is owned, and stays at its address.
         unsafe {
+            (*req).sq = entered.into_raw();
             (*req).port = sq.port().as_raw();
             (*req).cqe = cqe.cast();
         }
-        // INVARIANT: nvmet does not know the new memory.
-        Ok(Self(memory))
+        // INVARIANT: nvmet does not know the new memory, which has a reference to `sq`.
+        Ok(Self(ManuallyDrop::new(memory)))
+    }
+
+    /// Takes the memory, and with it the reference to the submission queue.
+    #[inline(always)]
+    fn into_operation(self) -> Operation<Memory<T>> {
+        let mut this = ManuallyDrop::new(self);
+        // SAFETY: The operation is not used again, as `self` is not dropped.
+        unsafe { ManuallyDrop::take(&mut this.0) }
     }
 
     /// Returns the transport's data.
@@ -286,7 +327,7 @@ impl<T: TransportTypes> Request<T> {
         // SAFETY: The request is owned.
         // INVARIANT: By the safety requirements.
         unsafe { (*req).cmd = command };
-        let memory = self.0.into_raw();
+        let memory = self.into_operation().into_raw();
         // SAFETY: The memory is owned by this function until `nvmet_req_init()`, and stays at its
         // address. The request has a reference to its submission queue, which is initialised.
         let parsed = unsafe { bindings::nvmet_req_init(req, sq.as_raw(), sq.port().ops()) };
@@ -307,7 +348,9 @@ impl<T: TransportTypes> Request<T> {
         // SAFETY: By the safety requirements. `req` is the first field of the memory, which `begin`
         // passed on.
         // INVARIANT: By the safety requirements.
-        Self(unsafe { Operation::from_raw(NonNull::new_unchecked(req.cast::<Memory<T>>())) })
+        let memory =
+            unsafe { Operation::from_raw(NonNull::new_unchecked(req.cast::<Memory<T>>())) };
+        Self(ManuallyDrop::new(memory))
     }
 }
 
@@ -346,8 +389,8 @@ impl<T: RequestHandler> Request<T> {
         invalidate: Option<u32>,
     ) -> Result<(), Self> {
         self.0.completion.give_back();
-        let posted = queue.post_message_within(grace, self.0, invalidate);
-        posted.map_err(|unposted| Self(unposted.operation))
+        let posted = queue.post_message_within(grace, self.into_operation(), invalidate);
+        posted.map_err(|unposted| Self(ManuallyDrop::new(unposted.operation)))
     }
 }
 
@@ -399,7 +442,7 @@ impl<T: RequestHandler> Complete<T::Endpoint> for Memory<T> {
         completion: &Completion<'_>,
     ) {
         // INVARIANT: nvmet does not know the memory of a request that was sent.
-        T::responded(queue, Request(operation), completion);
+        T::responded(queue, Request(ManuallyDrop::new(operation)), completion);
     }
 }
 

@@ -5,6 +5,10 @@
 use crate::{
     bindings,
     port::Port,
+    retired::{
+        Retired,
+        RetiredRequests, //
+    },
     types::TransportTypes, //
 };
 use core::{
@@ -62,6 +66,7 @@ pub struct SubmissionQueue<T: TransportTypes> {
     /// Null before [`attach`](Self::attach), and once destroyed.
     queue_pair: AtomicPtr<QueuePair<T::Endpoint>>,
     port: Arc<Port<T>>,
+    retired: RetiredRequests,
 }
 
 // SAFETY: nvmet synchronises the use of its structures.
@@ -107,6 +112,7 @@ impl<T: TransportTypes> SubmissionQueue<T> {
             is_destroyed: AtomicBool::new(false),
             queue_pair: AtomicPtr::new(ptr::null_mut()),
             port,
+            retired: RetiredRequests::new(),
             // INVARIANT: Both are initialised here. No later step can fail.
             _: {
                 // SAFETY: The fields are zeroed, and pinned until `drop`.
@@ -176,6 +182,17 @@ impl<T: TransportTypes> SubmissionQueue<T> {
         is_live.then_some(Entered(&self.sq))
     }
 
+    /// Keeps the memory of a request that was dropped, until the queue is destroyed. The caller has its
+    /// reference to the queue, and returns that afterwards. Any context.
+    ///
+    /// # Safety
+    ///
+    /// Those of [`RetiredRequests::push`].
+    pub(crate) unsafe fn retire(&self, link: NonNull<Retired>) {
+        // SAFETY: By the safety requirements.
+        unsafe { self.retired.push(link) };
+    }
+
     /// Returns the controller, once a Connect command has succeeded. Any context.
     pub fn controller(&self) -> Option<ControllerId> {
         // SAFETY: `sq` was initialised.
@@ -201,7 +218,7 @@ impl<T: TransportTypes> SubmissionQueue<T> {
     }
 
     /// Lets commands that begin fail, ends waiting asynchronous event requests, and waits until no
-    /// request is left. Sleeps. C: `nvmet_sq_destroy()`.
+    /// request is left. Then frees the memory of the requests. Sleeps. C: `nvmet_sq_destroy()`.
     pub fn destroy(&self) {
         if self.is_destroyed.swap(true, Ordering::Relaxed) {
             return;
@@ -210,6 +227,14 @@ impl<T: TransportTypes> SubmissionQueue<T> {
         unsafe {
             bindings::nvmet_sq_destroy(self.sq.get());
             bindings::nvmet_cq_put(self.cq.get());
+        }
+        if let Some(retired) = self.retired.take() {
+            // No request is left, so the list is complete. nvmet puts its last reference for a command
+            // in the completion of a bio, which then uses the memory for some instructions.
+            //
+            // SAFETY: The function may sleep.
+            unsafe { bindings::synchronize_rcu() };
+            drop(retired);
         }
         let queue = self.queue_pair.swap(ptr::null_mut(), Ordering::AcqRel);
         if !queue.is_null() {

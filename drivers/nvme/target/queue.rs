@@ -13,7 +13,7 @@
 //!
 //! A free slot is a `Request`. With a command, it owns the capsule, unless that is a shared receive without
 //! data. Without a free slot, a capsule is parked and its receive is not posted again, so that the
-//! host waits. Without credits of the send queue, a command waits.
+//! host waits. Of a shared receive, a copy is parked. Without credits of the send queue, a command waits.
 //!
 //! Completions of a queue run in one work of the core, one after the other. Parked capsules are also
 //! started by the thread that accepts the connection, and responses come in any context.
@@ -28,14 +28,17 @@ pub(crate) use params::{
     EndConnection,
     QueueParams, //
 };
+pub(crate) use slots::Slot;
 use slots::{
     discard,
     put,
     Arrived,
+    CapsuleCopy,
     FreeSlots,
-    Link,
+    Parked,
     Phase,
-    Slots, //
+    Slots,
+    MAX_PARKED_BEFORE_CONNECT, //
 };
 
 use crate::rdma::{
@@ -50,7 +53,6 @@ use core::{
     },
 };
 use kernel::{
-    alloc::kvec::PushError,
     fmt, new_mutex,
     prelude::*,
     sync::{
@@ -128,39 +130,6 @@ impl TransportTypes for Rdma {
     type Command = Slot;
 
     const LIMITS: PortLimits = LIMITS;
-}
-
-/// The transport's part of a command's request.
-pub(crate) struct Slot {
-    /// `None` while data is transferred, and if the queue pair keeps it because a transfer failed.
-    context: Option<RwContext<Sgl, TargetQueue>>,
-    /// The key that the response invalidates.
-    invalidate: Option<u32>,
-    /// The next free slot.
-    next: Option<Request<Rdma>>,
-}
-
-impl Link for Request<Rdma> {
-    #[inline(always)]
-    fn next(&mut self) -> &mut Option<Self> {
-        &mut self.private_mut().next
-    }
-}
-
-impl Slot {
-    /// Takes the memory of an RDMA READ or WRITE back, and returns the data.
-    #[inline(always)]
-    fn finish(&mut self, transferred: RdmaRw<Sgl, TargetQueue>) -> Option<Sgl> {
-        let finished = transferred.finish()?;
-        put(&mut self.context, Some(finished.context));
-        Some(finished.data)
-    }
-
-    /// Takes the memory of an RDMA READ or WRITE back that failed.
-    #[cold]
-    fn give_up(&mut self, transferred: RdmaRw<Sgl, TargetQueue>) {
-        self.finish(transferred);
-    }
 }
 
 /// A command whose data is in the host's memory.
@@ -263,21 +232,30 @@ impl TargetQueue {
     /// Starts the commands that arrived, and those that follow. May sleep.
     pub(crate) fn start(queue: &QueuePair<Self>) {
         let this = queue.context();
-        this.slots.lock().phase = Phase::Live;
-        loop {
+        let parked = {
+            let mut slots = this.slots.lock();
+            if slots.phase != Phase::Waiting {
+                return;
+            }
+            slots.phase = Phase::Live;
+            slots.parked.len()
+        };
+        // Those that arrive from now on are started by their completion, or by `release`.
+        for _ in 0..parked {
             let next = this.slots.lock().next();
-            let Some((arrived, request)) = next else {
+            let Some((parked, request)) = next else {
                 return;
             };
-            Self::begin(queue, arrived, request);
+            Self::begin_parked(queue, parked, request);
         }
     }
 
     /// Ends the commands, after the queue pair was drained. Sleeps.
     pub(crate) fn end(queue: &QueuePair<Self>) {
         let this = queue.context();
-        // The slots refer to the queue pair, and `destroy` waits until they are freed. Those of
-        // commands in nvmet are freed by `release`.
+        // The slots refer to the queue pair, and `destroy` waits until they are dropped. Those of
+        // commands in nvmet are dropped by `release`. `destroy` frees their memory at the end: nvmet may
+        // still use it for a moment when it has called `respond`.
         let (free, parked) = {
             let mut slots = this.slots.lock();
             slots.phase = Phase::Ended;
@@ -287,17 +265,15 @@ impl TargetQueue {
         drop(free);
         let waiting = mem::take(&mut *this.waiting.lock());
         drop(waiting);
-        for arrived in parked {
-            Self::give_back(queue, arrived.capsule);
-        }
+        drop(parked);
         this.sq.destroy();
     }
 
     /// Starts no more commands. Any context.
     fn stop(&self) {
         let mut slots = self.slots.lock();
-        if slots.phase == Phase::Live {
-            slots.phase = Phase::Waiting;
+        if slots.phase != Phase::Ended {
+            slots.phase = Phase::Stopped;
         }
     }
 
@@ -379,8 +355,25 @@ impl TargetQueue {
 
     /// Starts a parked command. Process context.
     #[cold]
-    fn begin_parked(queue: &QueuePair<Self>, arrived: Arrived, request: Request<Rdma>) {
-        Self::begin(queue, arrived, request);
+    fn begin_parked(queue: &QueuePair<Self>, parked: Parked, request: Request<Rdma>) {
+        let this = queue.context();
+        let CapsuleCopy {
+            command,
+            behind,
+            data,
+        } = match parked {
+            Parked::Own(arrived) => return Self::begin(queue, arrived, request),
+            Parked::Copy(copy) => copy,
+        };
+        match (request.begin_copy(queue, &command), data) {
+            (Begun::Parsed(parsed), Some(data)) => {
+                match this.accepted.check_connect(&Command::from_bytes(command)) {
+                    Ok(()) => parsed.execute(Data::List(data)),
+                    Err(code) => Self::refuse(queue, parsed, command[0], code),
+                }
+            }
+            (begun, _) => this.begun(queue, behind, begun),
+        }
     }
 
     /// Passes a command to nvmet, and executes it once it has its data. Process context.
@@ -434,9 +427,20 @@ impl TargetQueue {
         }
     }
 
+    /// Takes the data of a Fabrics command. A host without a controller gets no memory for more data than a
+    /// Connect command has.
     #[cold]
     fn take_data_of_fabrics(queue: &QueuePair<Self>, behind: u32, parsed: Parsed<Rdma>) {
-        queue.context().take_data(queue, behind, parsed);
+        let this = queue.context();
+        let command = Command::from_bytes(parsed.command());
+        if let Ok(CommandData::Keyed { length, .. }) = CommandData::of(&command, this.limits) {
+            // As `nvmet_check_transfer_len()`, which comes after the RDMA READ.
+            if parsed.data_length() != length as usize {
+                let code = Code::INVALID_DATA_SGL_LENGTH;
+                return Self::refuse(queue, parsed, command.opcode(), code);
+            }
+        }
+        this.take_data(queue, behind, parsed);
     }
 
     /// Takes the data of a command, and executes the command once it has it. `behind` bytes of data came
@@ -564,8 +568,8 @@ impl TargetQueue {
         }
         let next = slots.next();
         drop(slots);
-        if let Some((arrived, request)) = next {
-            Self::begin_parked(queue, arrived, request);
+        if let Some((parked, request)) = next {
+            Self::begin_parked(queue, parked, request);
         }
     }
 
@@ -658,22 +662,64 @@ impl TargetQueue {
     #[cold]
     fn park(queue: &QueuePair<Self>, arrived: Arrived) {
         let this = queue.context();
-        let next = {
-            let mut slots = this.slots.lock();
-            match slots.parked.push_within_capacity(arrived) {
-                Ok(()) => Ok(slots.next()),
-                Err(PushError(arrived)) => Err(arrived),
+        let parked = match queue.shared_receives() {
+            Some(shared) => this.copy(shared, arrived).map(Parked::Copy),
+            None => Ok(Parked::Own(arrived)),
+        };
+        let parked = match parked {
+            Ok(parked) => parked,
+            Err(error) => {
+                this.log(fmt!("no memory for data in a capsule: {error:?}"));
+                return this.disconnect();
             }
         };
+        let (most, cause) = match this.sq.controller() {
+            Some(_) => (usize::MAX, "more commands than the queue has entries"),
+            None => (
+                MAX_PARKED_BEFORE_CONNECT,
+                "more commands than a Connect, before its response",
+            ),
+        };
+        let (next, phase) = {
+            let mut slots = this.slots.lock();
+            (slots.park(parked, most), slots.phase)
+        };
         match next {
-            Ok(Some((arrived, request))) => Self::begin_parked(queue, arrived, request),
+            Ok(Some((parked, request))) => Self::begin_parked(queue, parked, request),
             Ok(None) => {}
-            Err(arrived) => {
-                // Only with shared receives: otherwise there are not more receives than entries.
-                Self::give_back(queue, arrived.capsule);
-                this.fail(fmt!("more commands than the queue has entries"));
-            }
+            // A host may have sent them before it learned that the connection ends.
+            Err(_) if phase == Phase::Stopped => {}
+            Err(_) => this.fail(fmt!("{cause}")),
         }
+    }
+
+    /// Copies a capsule, and posts its shared receive again. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    #[cold]
+    fn copy(&self, shared: &SharedReceiveQueue<Self>, arrived: Arrived) -> Result<CapsuleCopy> {
+        let Arrived { mut capsule, data } = arrived;
+        let command = *capsule.command();
+        let behind = data.min(self.limits.in_capsule);
+        let limits = DataLimits {
+            in_capsule: behind,
+            ..self.limits
+        };
+        let data = match CommandData::of(&Command::from_bytes(command), limits) {
+            Ok(CommandData::InCapsule { offset, length }) => {
+                Sgl::copy_of(&mut capsule, offset, length).map(Some)
+            }
+            // It is somewhere else, or the command is refused when it begins.
+            _ => Ok(None),
+        };
+        self.posted(shared.post(capsule));
+        Ok(CapsuleCopy {
+            command,
+            behind,
+            data: data?,
+        })
     }
 
     /// Gives a command up whose data could not be read.

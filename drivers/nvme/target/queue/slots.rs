@@ -2,13 +2,31 @@
 
 //! Free slots of a queue, and capsules that wait for one.
 
+use crate::{
+    queue::TargetQueue,
+    rdma::Rdma, //
+};
 use core::{
     iter,
     mem, //
 };
-use kernel::prelude::*;
-use nvmet::Capsule;
-use rrdma::rdma::wr::Operation;
+use kernel::{
+    alloc::kvec::PushError,
+    prelude::*, //
+};
+use nvmet::{
+    Capsule,
+    Request,
+    Sgl,
+    COMMAND_SIZE, //
+};
+use rrdma::rdma::{
+    rw::{
+        RdmaRw,
+        RwContext, //
+    },
+    wr::Operation, //
+};
 
 /// A capsule that arrived.
 pub(super) struct Arrived {
@@ -51,20 +69,76 @@ impl<R: Link> Drop for FreeSlots<R> {
     }
 }
 
+/// A capsule that waits.
+pub(super) enum Parked {
+    /// A receive of the queue's own. It is not posted meanwhile, so that the host waits.
+    Own(Arrived),
+    /// A copy of a shared receive, which was posted again for other hosts.
+    Copy(CapsuleCopy),
+}
+
+/// A copy of a capsule.
+pub(super) struct CapsuleCopy {
+    pub(super) command: [u8; COMMAND_SIZE],
+    /// Bytes of data that the host sent behind the command.
+    pub(super) behind: u32,
+    /// The data of the command, if it was in the capsule and the command may have it.
+    pub(super) data: Option<Sgl>,
+}
+
+/// Capsules that wait on a queue without a controller, at most: a Connect and one more. A host sends its first
+/// command after the response to Connect.
+pub(super) const MAX_PARKED_BEFORE_CONNECT: usize = 2;
+
+/// The transport's part of a command's request.
+pub(crate) struct Slot {
+    /// `None` while data is transferred, and if the queue pair keeps it because a transfer failed.
+    pub(super) context: Option<RwContext<Sgl, TargetQueue>>,
+    /// The key that the response invalidates.
+    pub(super) invalidate: Option<u32>,
+    /// The next free slot.
+    pub(super) next: Option<Request<Rdma>>,
+}
+
+impl Link for Request<Rdma> {
+    #[inline(always)]
+    fn next(&mut self) -> &mut Option<Self> {
+        &mut self.private_mut().next
+    }
+}
+
+impl Slot {
+    /// Takes the memory of an RDMA READ or WRITE back, and returns the data.
+    #[inline(always)]
+    pub(super) fn finish(&mut self, transferred: RdmaRw<Sgl, TargetQueue>) -> Option<Sgl> {
+        let finished = transferred.finish()?;
+        put(&mut self.context, Some(finished.context));
+        Some(finished.data)
+    }
+
+    /// Takes the memory of an RDMA READ or WRITE back that failed.
+    #[cold]
+    pub(super) fn give_up(&mut self, transferred: RdmaRw<Sgl, TargetQueue>) {
+        self.finish(transferred);
+    }
+}
+
 /// Slots, which are requests `R`, and capsules of a queue.
 pub(super) struct Slots<R: Link> {
     pub(super) phase: Phase,
     pub(super) free: FreeSlots<R>,
     /// Capsules that wait for the connection to be established, or for a slot.
-    pub(super) parked: KVec<Arrived>,
+    pub(super) parked: KVec<Parked>,
 }
 
 /// Whether commands may be started.
-#[derive(PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Not yet, or not any more.
+    /// Not before the connection is established.
     Waiting,
     Live,
+    /// Not any more.
+    Stopped,
     /// Never again: slots are freed.
     Ended,
 }
@@ -81,12 +155,32 @@ impl<R: Link> Slots<R> {
 
     /// Returns a parked capsule to start, and its slot.
     #[cold]
-    pub(super) fn next(&mut self) -> Option<(Arrived, R)> {
+    pub(super) fn next(&mut self) -> Option<(Parked, R)> {
         if self.phase != Phase::Live || self.parked.is_empty() {
             return None;
         }
         let request = self.free.pop()?;
         Some((self.parked.remove(0).ok()?, request))
+    }
+
+    /// Lets a capsule wait as the last of `most`, and returns one to start if a slot was freed meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// Returns the capsule if too many wait.
+    #[cold]
+    pub(super) fn park(
+        &mut self,
+        parked: Parked,
+        most: usize,
+    ) -> Result<Option<(Parked, R)>, Parked> {
+        if self.parked.len() >= most {
+            return Err(parked);
+        }
+        match self.parked.push_within_capacity(parked) {
+            Ok(()) => Ok(self.next()),
+            Err(PushError(parked)) => Err(parked),
+        }
     }
 }
 

@@ -35,7 +35,7 @@ static void usage(void)
 		"       hostile_host ADDRESS PORT NQN random SEED COUNT\n"
 		"steps: admin,kato= io,qid= cm use,queue= wait,count= quiet,ms= fill changed rest bye "
 		"break vanish stop\n"
-		"fields of cm: qid recfmt hrqsize hsqsize cntlid length responder no-rtu dest\n");
+		"fields of cm: qid recfmt hrqsize hsqsize cntlid length responder no-rtu receives dest\n");
 	command_usage(stderr);
 	exit(2);
 }
@@ -69,13 +69,15 @@ static void set_request(struct request *request, const char *field, const char *
 		request->length = number(value);
 	else if (!strcmp(field, "responder"))
 		request->responder_resources = number(value);
+	else if (!strcmp(field, "receives"))
+		request->receives = number(value);
 	else if (!strcmp(field, "dest"))
 		request->dest = number(value);
 	else if (!strcmp(field, "no-rtu"))
 		request->no_rtu = true;
 	else
 		usage();
-	if (request->length > PRIVATE_DATA)
+	if (request->length > PRIVATE_DATA || request->receives > WINDOW)
 		usage();
 }
 

@@ -206,6 +206,13 @@ connect_data_of_another_length() {
 		connect,len=1025 connect,len=4096 connect,len=0x300000
 }
 
+# The target must not take 1 MiB for the data of a host that has no controller. It refuses the length before it
+# reads the data, so it does not find that the key is wrong.
+connect_data_is_not_read_if_too_long() {
+	each_answers 0x00f cm connect,len=0x100000,key=1 connect,len=1025,key=1
+	each_answers 0x00f 'admin cm,qid=1' connect,qid=1,len=0x100000,key=1
+}
+
 # The admin queue has no data in capsules.
 connect_data_in_the_capsule() {
 	each_answers '0x002|0x00f|0x011|0x016|disconnected' cm connect,inline=1024,capsule=64 \
@@ -249,5 +256,6 @@ main_with_known hostile_setup \
 	connect_to_no_subsystem \
 	connect_of_a_strange_host \
 	connect_data_of_another_length \
+	connect_data_is_not_read_if_too_long \
 	connect_data_in_the_capsule \
 	nothing_after_accept

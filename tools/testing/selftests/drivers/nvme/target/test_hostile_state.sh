@@ -81,6 +81,16 @@ unknown_queue_pair() {
 	leaves cm,dest=1 connect,nowait quiet,ms=500 bye
 }
 
+# A host sends no command before its Connect is answered. The target keeps two of them until the connection is
+# established, so that few are executed by the thread that accepts it.
+commands_before_established() {
+	answers 'cm accepted crqsize 32
+quiet (silent|disconnected|broken)' cm,no-rtu connect,nowait quiet,ms=500 bye
+	answers 'cm accepted crqsize 32
+quiet (disconnected|broken)' cm,no-rtu connect,count=8,nowait quiet,ms=5000 bye
+	same "lines in the log" 1 "$(logged 'queue 0: more commands than a Connect')"
+}
+
 admin_queue_first() {
 	answers 'quiet (silent|disconnected|broken)
 read (0x...|disconnected|broken)' admin io use,queue=0 bye use,queue=1 quiet,ms=500 read
@@ -110,6 +120,20 @@ write (0x000 times 32|disconnected|broken)' admin cm,qid=1,hsqsize=3,hrqsize=4 \
 		connect,qid=1,sqsize=3 "write,$LARGE,count=32"
 }
 
+# The host vanishes while a block device has a Zone Append of it. nvmet uses the bio in the memory of the request
+# after the response, which cannot be sent. On a kernel with KASAN, freed memory shows.
+during_zone_append() {
+	local _
+	backend_memory zoned 16 512 zoned=1 zone_size=4 irqmode=2 completion_nsec=1000000000
+	target_namespace "$HOSTILE_NQN" 2 "$BACKEND"
+	answers 'write 0x000' admin io write,op=0x7d,nsid=2,slba=0
+	for _ in 1 2 3; do
+		answers 'quiet silent' admin io write,op=0x7d,nsid=2,slba=0,nowait quiet,ms=300 vanish
+		answers 'quiet silent' admin io write,op=0x7d,nsid=2,slba=0,inline=4096,nowait quiet,ms=300 vanish
+	done
+	rdma_back_to "$OBJECTS"
+}
+
 many_idle_connections() {
 	leaves cm cm cm cm cm cm cm cm cm,qid=1 cm,qid=2 cm,no-rtu cm,no-rtu vanish
 }
@@ -131,9 +155,11 @@ main_with_known hostile_setup \
 	during_transfers \
 	without_ready_to_use \
 	commands_instead_of_ready_to_use \
+	commands_before_established \
 	unknown_queue_pair \
 	admin_queue_first \
 	more_commands_than_places \
 	more_large_commands_than_places \
+	during_zone_append \
 	many_idle_connections \
 	again_and_again

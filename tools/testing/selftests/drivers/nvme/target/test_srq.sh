@@ -105,6 +105,53 @@ broken_connections_lose_no_receives() {
 	leave
 }
 
+# keep_receives HOSTS STEP...: run hostile hosts in the background, and wait until each has sent its commands.
+keep_receives() {
+	local each count=$1
+	shift
+	for ((each = 0; each < count; each++)); do
+		"$HOSTILE" "$TARGET4" 4420 "$NQN" "$@" quiet,ms=1000 quiet,ms=600000 \
+			>"$SCRATCH/host$each" 2>&1 &
+		defer end_process $!
+	done
+	for ((each = 0; each < count; each++)); do
+		wait_until "$SOON" grep -q '^quiet' "$SCRATCH/host$each" ||
+			fail "host $each: printed '$(<"$SCRATCH/host$each")'"
+	done
+}
+
+# A good host connects, and works, while the others are there.
+others_find_receives() {
+	connect "$TARGET4"
+	works
+	disconnect "$CTRL"
+}
+
+# Hosts without a controller that take no response: their commands would wait for ever for a request, each with
+# a receive.
+hosts_without_a_controller_keep_no_receives() {
+	start use_srq=1 srq_size=256
+	keep_receives 16 cm,receives=0 get,count=64,nowait
+	others_find_receives
+	[ "$(logged 'queue 0: more commands than a Connect')" -ge 1 ] || fail "no cause in the log"
+}
+
+# The same before the connection is established.
+hosts_that_are_not_established_keep_no_receives() {
+	start use_srq=1 srq_size=256
+	keep_receives 16 cm,no-rtu connect,count=32,nowait
+	others_find_receives
+	[ "$(logged 'queue 0: more commands than a Connect')" -ge 1 ] || fail "no cause in the log"
+}
+
+# Hosts with a controller, and data in their capsules.
+hosts_without_receives_keep_no_receives() {
+	start use_srq=1 srq_size=256
+	keep_receives 6 admin cm,qid=1,hsqsize=127,hrqsize=128,receives=1 connect,qid=1,sqsize=127 \
+		write,inline=4096,count=250,nowait
+	others_find_receives
+}
+
 # Each port keeps its limit of in-capsule data, whichever had the first connection through the device.
 ports_with_different_in_capsule_data() {
 	local first
@@ -149,6 +196,9 @@ main_with_known setup \
 	far_smaller_than_the_load \
 	aborted_connections_lose_no_receives \
 	broken_connections_lose_no_receives \
+	hosts_without_a_controller_keep_no_receives \
+	hosts_that_are_not_established_keep_no_receives \
+	hosts_without_receives_keep_no_receives \
 	ports_with_different_in_capsule_data \
 	no_in_capsule_data_on_an_admin_queue \
 	too_small

@@ -39,6 +39,8 @@ struct request {
 	unsigned int responder_resources;
 	/* Do not send RTU. */
 	bool no_rtu;
+	/* Receives that are posted. If fewer than WINDOW, they are not posted again. */
+	unsigned int receives;
 	/* Send to this queue pair of the target instead of its own; 0 for its own. */
 	uint32_t dest;
 };

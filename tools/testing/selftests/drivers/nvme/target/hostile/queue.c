@@ -37,6 +37,8 @@ struct queue {
 	unsigned int received;
 	unsigned int returned;
 	uint32_t dest;
+	/* Receives to post; see struct request. */
+	unsigned int receives;
 	bool gone;
 	bool broken;
 };
@@ -194,7 +196,7 @@ static void make_qp(struct queue *queue)
 		err(1, "ibv_create_qp");
 	if (!to_state(queue, IBV_QPS_INIT))
 		err(1, "ibv_modify_qp");
-	for (number = 0; number < WINDOW; number++)
+	for (number = 0; number < queue->receives; number++)
 		post_receive(queue, number);
 }
 
@@ -245,6 +247,7 @@ struct queue *queue_open(const struct request *request, struct verdict *verdict)
 	if (rdma_create_id(queue->events, &queue->id, NULL, RDMA_PS_TCP))
 		err(1, "rdma_create_id");
 	queue->dest = request->dest;
+	queue->receives = request->receives;
 	if (resolve(queue, verdict)) {
 		make_qp(queue);
 		if (connect_queue(queue, request, verdict))
@@ -311,7 +314,8 @@ static void take_completions(struct queue *queue)
 		} else if (completion.wr_id < WINDOW) {
 			take_response(queue, queue->memory->receives[completion.wr_id],
 				      completion.byte_len);
-			post_receive(queue, completion.wr_id);
+			if (queue->receives == WINDOW)
+				post_receive(queue, completion.wr_id);
 		}
 	}
 }
