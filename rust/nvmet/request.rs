@@ -26,7 +26,7 @@ use crate::{
         Data,
         Sgl, //
     },
-    retired::Retired,
+    retired::RetiredLink,
     submission_queue::SubmissionQueue,
     types::TransportTypes, //
 };
@@ -116,7 +116,7 @@ struct Memory<T: TransportTypes> {
     reading: Reading<T>,
     private: T::Command,
     /// Keeps the memory after the request was dropped.
-    retired: Retired,
+    retired: RetiredLink,
 }
 
 // SAFETY: The memory is not tied to a thread. The transport's part is `Send`.
@@ -158,7 +158,7 @@ impl<T: TransportTypes> Drop for Request<T> {
 /// # Safety
 ///
 /// `link` must be that of a [`Memory<T>`], a result of [`Operation::into_raw`], whose ownership the caller has.
-unsafe fn free<T: TransportTypes>(link: NonNull<Retired>) {
+unsafe fn free<T: TransportTypes>(link: NonNull<RetiredLink>) {
     // SAFETY: By the safety requirements, the link is a field of this memory.
     let memory = unsafe { link.byte_sub(mem::offset_of!(Memory<T>, retired)).cast() };
     // SAFETY: By the safety requirements.
@@ -206,7 +206,7 @@ impl<T: TransportTypes> Request<T> {
             data: Data::None,
             reading: None,
             private,
-            retired: Retired::new(free::<T>),
+            retired: RetiredLink::new(free::<T>),
         })?;
         let req = memory.req.get();
         // SAFETY: The memory is owned, and stays at its address.

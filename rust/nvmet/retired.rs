@@ -15,15 +15,15 @@ use core::{
 };
 
 /// A link in the memory of a request, by which the memory is kept after the request was dropped.
-pub(crate) struct Retired {
-    next: *mut Retired,
+pub(crate) struct RetiredLink {
+    next: *mut RetiredLink,
     /// Frees the memory that the link is in.
-    free: unsafe fn(NonNull<Retired>),
+    free: unsafe fn(NonNull<RetiredLink>),
 }
 
-impl Retired {
+impl RetiredLink {
     /// Creates a link of memory that `free` frees.
-    pub(crate) fn new(free: unsafe fn(NonNull<Retired>)) -> Self {
+    pub(crate) fn new(free: unsafe fn(NonNull<RetiredLink>)) -> Self {
         Self {
             next: ptr::null_mut(),
             free,
@@ -41,7 +41,7 @@ impl Retired {
 ///
 /// The pointer is null, or that of a link in memory that this owns, and which its `free` may free. So is
 /// `next` of each link.
-pub(crate) struct RetiredRequests(AtomicPtr<Retired>);
+pub(crate) struct RetiredRequests(AtomicPtr<RetiredLink>);
 
 impl RetiredRequests {
     /// Creates an empty list.
@@ -56,7 +56,7 @@ impl RetiredRequests {
     ///
     /// The caller owns the memory that the link is in, and passes the ownership on. The function of the link
     /// frees this memory, also in another thread.
-    pub(crate) unsafe fn push(&self, link: NonNull<Retired>) {
+    pub(crate) unsafe fn push(&self, link: NonNull<RetiredLink>) {
         let link = link.as_ptr();
         let mut first = self.0.load(Ordering::Relaxed);
         loop {

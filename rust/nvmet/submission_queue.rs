@@ -6,7 +6,7 @@ use crate::{
     bindings,
     port::Port,
     retired::{
-        Retired,
+        RetiredLink,
         RetiredRequests, //
     },
     types::TransportTypes, //
@@ -188,7 +188,7 @@ impl<T: TransportTypes> SubmissionQueue<T> {
     /// # Safety
     ///
     /// Those of [`RetiredRequests::push`].
-    pub(crate) unsafe fn retire(&self, link: NonNull<Retired>) {
+    pub(crate) unsafe fn retire(&self, link: NonNull<RetiredLink>) {
         // SAFETY: By the safety requirements.
         unsafe { self.retired.push(link) };
     }

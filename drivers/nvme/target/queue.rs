@@ -28,15 +28,16 @@ pub(crate) use params::{
     EndConnection,
     QueueParams, //
 };
-pub(crate) use slots::Slot;
 use slots::{
     discard,
     put,
     Arrived,
     CapsuleCopy,
     FreeSlots,
+    Link,
     Parked,
     Phase,
+    Slot,
     Slots,
     MAX_PARKED_BEFORE_CONNECT, //
 };
@@ -127,9 +128,16 @@ const DNR: u16 = 0x4000;
 
 impl TransportTypes for Rdma {
     type Endpoint = TargetQueue;
-    type Command = Slot;
+    type Command = Slot<TargetQueue>;
 
     const LIMITS: PortLimits = LIMITS;
+}
+
+impl Link for Request<Rdma> {
+    #[inline(always)]
+    fn next(&mut self) -> &mut Option<Self> {
+        &mut self.private_mut().next
+    }
 }
 
 /// A command whose data is in the host's memory.

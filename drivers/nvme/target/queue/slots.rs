@@ -2,10 +2,7 @@
 
 //! Free slots of a queue, and capsules that wait for one.
 
-use crate::{
-    queue::TargetQueue,
-    rdma::Rdma, //
-};
+use crate::rdma::Rdma;
 use core::{
     iter,
     mem, //
@@ -21,6 +18,7 @@ use nvmet::{
     COMMAND_SIZE, //
 };
 use rrdma::rdma::{
+    qp::QpContext,
     rw::{
         RdmaRw,
         RwContext, //
@@ -90,27 +88,20 @@ pub(super) struct CapsuleCopy {
 /// command after the response to Connect.
 pub(super) const MAX_PARKED_BEFORE_CONNECT: usize = 2;
 
-/// The transport's part of a command's request.
-pub(crate) struct Slot {
+/// The transport's part of a command's request, for queue pairs with context `E`.
+pub(crate) struct Slot<E: QpContext> {
     /// `None` while data is transferred, and if the queue pair keeps it because a transfer failed.
-    pub(super) context: Option<RwContext<Sgl, TargetQueue>>,
+    pub(super) context: Option<RwContext<Sgl, E>>,
     /// The key that the response invalidates.
     pub(super) invalidate: Option<u32>,
     /// The next free slot.
     pub(super) next: Option<Request<Rdma>>,
 }
 
-impl Link for Request<Rdma> {
-    #[inline(always)]
-    fn next(&mut self) -> &mut Option<Self> {
-        &mut self.private_mut().next
-    }
-}
-
-impl Slot {
+impl<E: QpContext> Slot<E> {
     /// Takes the memory of an RDMA READ or WRITE back, and returns the data.
     #[inline(always)]
-    pub(super) fn finish(&mut self, transferred: RdmaRw<Sgl, TargetQueue>) -> Option<Sgl> {
+    pub(super) fn finish(&mut self, transferred: RdmaRw<Sgl, E>) -> Option<Sgl> {
         let finished = transferred.finish()?;
         put(&mut self.context, Some(finished.context));
         Some(finished.data)
@@ -118,7 +109,7 @@ impl Slot {
 
     /// Takes the memory of an RDMA READ or WRITE back that failed.
     #[cold]
-    pub(super) fn give_up(&mut self, transferred: RdmaRw<Sgl, TargetQueue>) {
+    pub(super) fn give_up(&mut self, transferred: RdmaRw<Sgl, E>) {
         self.finish(transferred);
     }
 }
