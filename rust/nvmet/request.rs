@@ -182,7 +182,8 @@ impl<T: TransportTypes> Request<T> {
     /// # Errors
     ///
     /// - `ENOTCONN`: the queue is being destroyed, or its queue pair is not that of the completions.
-    /// - `EAGAIN`: other requests hold all credits.
+    /// - `EAGAIN`: other requests hold all credits. A request that was dropped holds its credit until the
+    ///   submission queue is destroyed.
     /// - `ENOMEM`.
     pub fn new(
         sq: &SubmissionQueue<T>,

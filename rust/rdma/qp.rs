@@ -10,7 +10,8 @@
 //! The type of the context sets the transport service of the queue pair, its [`QpType`].
 //!
 //! Only completions can still use a queue pair that is being dropped. [`QueuePair::drain`] waits
-//! for the last of them, and the drop drains a queue pair that was not drained before.
+//! for the last of them, and the drop drains a queue pair that was not drained before. A posted operation
+//! with a `CreditedMessage` or an `RdmaRw` has a reference to its queue pair: drain that explicitly.
 //!
 //! A queue pair that is connected by hand goes from [`Reset`] to [`Rts`]:
 //!

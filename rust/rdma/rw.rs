@@ -395,9 +395,22 @@ impl<D: Listed + Send + 'static, E: QpContext> RdmaRw<D, E> {
     ) -> Result<(), (Error, bool)> {
         let state = self.begin(queue).map_err(|error| (error, false))?;
         // SAFETY: As for the call in `begin`. The safety requirements keep the entry valid.
-        let first = unsafe { work_requests(state, queue, cqe, ptr::null_mut()) };
-        // SAFETY: By the safety requirements, the memory that the list names stays valid.
-        unsafe { post_list(queue, first, grace) }
+        let mut first = unsafe { work_requests(state, queue, cqe, ptr::null_mut()) };
+        // A driver may read the link of the last work request after that has completed, when the context is
+        // freed. So the last one is posted from a copy.
+        //
+        // SAFETY: The list is one of the context, which nobody else uses, and its last work request that of
+        // an RDMA read or write. The copy lives until the post has returned. By the safety requirements, the
+        // memory that the list names stays valid.
+        unsafe {
+            let mut link = &raw mut first;
+            while !(**link).next.is_null() {
+                link = &raw mut (**link).next;
+            }
+            let mut last = (*link).cast::<bindings::ib_rdma_wr>().read();
+            *link = &raw mut last.wr;
+            post_list(queue, first, grace)
+        }
     }
 
     /// Posts all work requests of an RDMA write, followed by `send`. The error is that of
@@ -489,12 +502,14 @@ unsafe fn work_requests<D, E: QpContext>(
     first
 }
 
+const _: () = assert!(mem::offset_of!(bindings::ib_rdma_wr, wr) == 0);
+
 /// Posts a list of work requests. The error has an errno, and whether some were posted.
 ///
 /// # Safety
 ///
 /// `first` must be a result of [`work_requests`] for `queue`, and the memory that the list names must
-/// be valid until its last work request completes.
+/// be valid until its last work request completes. That one must be valid until this returns.
 #[inline(always)]
 unsafe fn post_list<E: QpContext>(
     queue: &QueuePair<E>,
@@ -630,8 +645,9 @@ impl<E: QpContext> QueuePair<E> {
         let slot = operation.begin_post_with(moved::<T, E>);
         // SAFETY: Once posted, the body is not accessed.
         let posted = match unsafe { Operation::sent_body_of(slot) }.rdma_rw() {
-            // SAFETY: The read or write is part of the body and so lives as long; its state is in a
-            // `KBox`. Its last work request completes with the entry.
+            // SAFETY: The body owns the read or write: `RdmaRw` is not `Sync`, and the body can be sent, so
+            // no other thread shares it. Its state is in a `KBox`. Its last work request completes with the
+            // entry.
             Some(rdma_rw) => unsafe {
                 Operation::set_failed_flag(slot, &rdma_rw.state().failed);
                 rdma_rw.post(self, slot.as_ptr().cast(), grace)

@@ -42,7 +42,8 @@ pub(in crate::rdma) struct CqeNode {
     next: *mut CqeNode,
 }
 
-// SAFETY: Only a list uses `next`, and a lock protects the list. `failed` points into the operation.
+// SAFETY: Only a list uses `next`, and a lock protects the list. `failed` is used only by the completion
+// function that is set with it, while the operation owns what it points to.
 unsafe impl Send for CqeNode {}
 
 impl CqeNode {

@@ -294,10 +294,11 @@ impl<T> Operation<T> {
     }
 
     /// Takes the ownership of the operation back.
+    ///
     /// # Safety
     ///
-    /// `slot` must be a result of `into_sent` or `into_received`, and no posted work request may
-    /// name it.
+    /// `slot` must be a result of `into_sent`, `into_received` or `begin_post_with`, and no posted work
+    /// request may name it.
     #[inline]
     pub(in crate::rdma) unsafe fn from_posted(slot: NonNull<Slot<T>>) -> Self {
         // SAFETY: `slot` comes from `ChunkBox::into_raw` in `into_posted`, by the safety requirements.

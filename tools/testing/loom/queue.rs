@@ -21,6 +21,7 @@ pub(crate) mod stats {
     }
 
     #[derive(Clone, Copy)]
+    #[expect(dead_code, reason = "the models send commands without data")]
     pub(crate) enum DataMode {
         Nothing,
         InCapsule,
@@ -85,6 +86,7 @@ pub(crate) mod slot {
 }
 
 pub(crate) mod slot_state {
+    #[expect(dead_code, reason = "the models only count what is not sent")]
     pub(crate) struct Unsent<P> {
         pub(crate) error: crate::prelude::Error,
         pub(crate) payload: Option<P>,
