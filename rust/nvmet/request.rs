@@ -129,7 +129,7 @@ unsafe impl<T: TransportTypes> Send for Memory<T> {}
 /// # Invariants
 ///
 /// - nvmet does not use the memory, but for what it still has to undo after a response, see
-///   [`RetiredRequests`](crate::retired::RetiredRequests).
+///   `RetiredRequests`.
 /// - The memory has a reference to its submission queue, which is that of a `SubmissionQueue<T>`.
 pub struct Request<T: TransportTypes>(ManuallyDrop<Operation<Memory<T>>>);
 

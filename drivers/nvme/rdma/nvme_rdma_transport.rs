@@ -49,6 +49,8 @@
 //! // drivers/nvme/host/disk/operations.rs
 //! match read_or_write(disk, request) {
 //!     Ok(submission) => Queue::submit(&queue, guard, submission, doorbell),
+//!     Err(request) => queue_other(guard, &queue, disk, request, doorbell),
+//! }
 //! // ...
 //! Ok(Submission {
 //!     tag: request.tag(),
