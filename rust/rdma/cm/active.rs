@@ -218,7 +218,8 @@ impl<E: Endpoint> Addressed<E> {
 
     /// Begins to resolve the route (`rdma_resolve_route`), so that it is found while the queue pair is
     /// created. [`Prepared::start`] waits for it. To be called after
-    /// [`set_service_type`](Self::set_service_type). May sleep.
+    /// [`set_service_type`](Self::set_service_type) and [`set_ack_timeout`](Self::set_ack_timeout), which the
+    /// route depends on. May sleep.
     ///
     /// # Errors
     ///
