@@ -22,7 +22,8 @@ use kernel::{
 ///
 /// [`queue_rq`](Self::queue_rq), [`queue_rqs`](Self::queue_rqs) and
 /// [`commit_rqs`](Self::commit_rqs) run in an RCU read-side critical section and must not sleep.
-/// They run concurrently on many CPUs, also for the same hardware queue. [`timeout`](Self::timeout) and the constructors may sleep.
+/// They run concurrently on many CPUs, also for the same hardware queue. [`timeout`](Self::timeout)
+/// and the constructors may sleep.
 pub trait Operations: Sized + 'static {
     /// Driver data of the tag set.
     type SetData: Send + Sync;

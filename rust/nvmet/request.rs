@@ -545,8 +545,7 @@ impl<T: TransportTypes> Parsed<T> {
             (*req).transfer_len = list.length() as usize;
         }
         mem::forget(self);
-        // SAFETY: `nvmet_req_init()` succeeded, and has set the function, which C calls likewise. The data
-        // is set.
+        // SAFETY: `nvmet_req_init()` sets the function when it succeeds, as it did. The data is set.
         unsafe { (*req).execute.unwrap_unchecked()(req) };
     }
 

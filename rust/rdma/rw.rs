@@ -365,10 +365,14 @@ impl<D: Listed + Send + 'static, E: QpContext> RdmaRw<D, E> {
         let mut context = unsafe { ManuallyDrop::take(&mut self.0) };
         let state = &mut context.0.value;
         // The caller owns the read or write, so it has completed or was never posted.
-        if state.failed.get() && is_exposed(state) {
-            // SAFETY: By the type invariants the state has data. Nothing of it is posted.
-            unsafe { defer(context) };
-            return None;
+        if state.failed.get() {
+            // INVARIANT: The data, or the context, is taken below.
+            state.failed.set(false);
+            if is_exposed(state) {
+                // SAFETY: By the type invariants the state has data. Nothing of it is posted.
+                unsafe { defer(context) };
+                return None;
+            }
         }
         // SAFETY: By the type invariants, the state is initialised for the queue pair. Nothing of
         // it is posted. The data is taken next.
@@ -467,13 +471,10 @@ unsafe fn defer<D: Listed + Send + 'static, E: QpContext>(mut context: RwContext
     unsafe { queue.deferred_release.add(context.0) };
 }
 
-/// Returns whether the peer may still write to the data of a read or write that failed, which then ends.
-/// On iWARP, the peer has a key for the data of an RDMA read. The key is invalid only after the read
+/// Returns whether the peer may still write to the data of a read or write that failed. On iWARP, the peer has a key for the data of an RDMA read. The key is invalid only after the read
 /// succeeded, or after the region is deregistered, with the queue pair.
 #[cold]
 fn is_exposed<D, E: QpContext>(state: &State<D, E>) -> bool {
-    // INVARIANT: The caller takes the data, or the context.
-    state.failed.set(false);
     state.direction == Direction::FromDevice && state.queue().device().is_rnic()
 }
 

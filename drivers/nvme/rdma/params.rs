@@ -104,6 +104,15 @@ pub enum ParamsError {
     QueueTooSmall(QueueTooSmall),
 }
 
+/// What is smaller than at the first connection.
+#[derive(Clone, Copy)]
+pub enum Smaller {
+    /// The size of a queue that the target or the device supports.
+    Queue,
+    /// The regions that the device supports.
+    Regions,
+}
+
 impl IoQueueParams {
     /// Negotiates the sizes. `entries` is the queue size that the ULP requests; it is not
     /// zero-based.
@@ -135,11 +144,20 @@ impl IoQueueParams {
     }
 
     /// Returns these parameters with the queue and region sizes of `first`, for which the tag set was
-    /// made; `None` if such queues are not possible. Limits on data may differ: in-capsule data
-    /// depends on the queue only, and transfers on the disks.
-    pub fn with_sizes_of(self, first: &Self) -> Option<Self> {
-        let possible = self.size >= first.size && self.pages >= first.pages;
-        possible.then_some(Self {
+    /// made. Limits on data may differ: in-capsule data depends on the queue only, and transfers on the
+    /// disks.
+    ///
+    /// # Errors
+    ///
+    /// [`Smaller`] if such queues are not possible.
+    pub fn with_sizes_of(self, first: &Self) -> Result<Self, Smaller> {
+        if self.size < first.size {
+            return Err(Smaller::Queue);
+        }
+        if self.pages < first.pages {
+            return Err(Smaller::Regions);
+        }
+        Ok(Self {
             size: first.size,
             pages: first.pages,
             ..self

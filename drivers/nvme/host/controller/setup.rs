@@ -68,7 +68,8 @@ use nvme_rdma_transport::{
     params::{
         CompletionMode,
         IoQueueParams,
-        QueueConfig, //
+        QueueConfig,
+        Smaller, //
     },
     queue::{
         CommandData,
@@ -244,11 +245,12 @@ impl<'a> Setup<'a> {
         let events = self.enable_aen(&queue, AsyncEventConfig::for_io(identity.async_events))?;
         let mut params = self.negotiate(&queue, &identity, capabilities)?;
         if let Some(before) = before {
-            let queue_fits = params.size() >= before.params.size();
-            params = params.with_sizes_of(&before.params).ok_or_else(|| {
-                let why = match queue_fits {
-                    true => "the device no longer supports regions as large as those of the disks",
-                    false => "the target no longer supports the queue size of the disks",
+            params = params.with_sizes_of(&before.params).map_err(|smaller| {
+                let why = match smaller {
+                    Smaller::Queue => "the target no longer supports the queue size of the disks",
+                    Smaller::Regions => {
+                        "the device no longer supports regions as large as those of the disks"
+                    }
                 };
                 CtrlError::target(ErrorStage::Queues, format_args!("{why}"))
             })?;
