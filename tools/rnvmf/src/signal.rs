@@ -32,8 +32,9 @@ impl StopSignals {
         Self::catch_these(&[SIGINT, SIGTERM], &LAST)
     }
 
-    /// Catches signals, and stores the last one in `last`. A second signal terminates the program if
-    /// `take` has not reported the first: the program does not wait for events then.
+    /// Catches signals, and stores the last one in `last`. A second SIGINT terminates the program if
+    /// `take` has not reported the first: the program does not wait for events then. A second SIGTERM
+    /// does not, as timeout(1) sends it to the program and to the process group of the program.
     fn catch_these(signals: &[i32], last: &'static AtomicUsize) -> io::Result<Self> {
         let (wakeup, sender) = UnixStream::pair()?;
         wakeup.set_nonblocking(true)?;
@@ -41,7 +42,9 @@ impl StopSignals {
         for &signal in signals {
             // The handlers run in this order: `last` is valid when `pending` is true.
             flag::register_usize(signal, last, signal as usize)?;
-            flag::register_conditional_default(signal, pending.clone())?;
+            if signal == SIGINT {
+                flag::register_conditional_default(signal, pending.clone())?;
+            }
             flag::register(signal, pending.clone())?;
             pipe::register(signal, sender.try_clone()?)?;
         }
@@ -67,6 +70,8 @@ mod tests {
         static CAUGHT: AtomicUsize = AtomicUsize::new(0);
         let signals = StopSignals::catch_these(&[SIGUSR1], &CAUGHT).unwrap();
         assert!(!signals.take());
+        // Twice, as timeout(1) does.
+        raise(SIGUSR1).unwrap();
         raise(SIGUSR1).unwrap();
         assert!(signals.take());
         assert!(!signals.take());

@@ -100,9 +100,11 @@ class Run:
 
     def conclude(self):
         """Print faults and time-outs, and return the exit status."""
-        if self.watch.places:
-            note(f"vm: the kernel reported {len(self.watch.places)} fault(s):")
-            _show(self.watch.lines)
+        faults = self.watch.faults
+        if faults:
+            note(f"vm: the kernel reported {len(faults)} fault(s):")
+            for fault in faults:
+                _show(fault.lines)
         if self.timed_out:
             what = f"COMMAND timed out after {self._settings.timeout} s" if self.started else \
                 f"boot timed out after {self._boot_seconds} s"
@@ -111,9 +113,9 @@ class Run:
         elif self.status is None:
             note("vm: the VM ended before COMMAND did; last lines of the console:")
             _show(self.tail)
-        if self.watch.places or self.timed_out or self.status is None:
+        if faults or self.timed_out or self.status is None:
             note(f"vm: complete console: {self._console_file.name}")
-        if self.watch.places:
+        if faults:
             return KERNEL_REPORT
         if self.timed_out:
             return TIMED_OUT if self.started else FAILED

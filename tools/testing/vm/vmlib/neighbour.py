@@ -16,11 +16,11 @@ KILL = "# neighbour: kill"
 class Neighbour:
     """The second VM, which runs SCRIPT. The test starts and kills it by lines of its output.
 
-    `places` has the faults that its kernel reported. `failures` has a line if it ended by itself.
+    `faults` has the faults that its kernel reported. `failures` has a line if it ended by itself.
     """
 
     def __init__(self, tree, directory, wire_directory):
-        self.places = []
+        self.faults = []
         self.failures = []
         self._tree = tree
         self._command = [f"{SELFTESTS}/{directory}/{SCRIPT}"]
@@ -50,7 +50,7 @@ class Neighbour:
         output = []
         settings = machine.Settings(self._command, timeout=0, wire=self._wire)
         status = launch.launch(self._tree, settings, stdout=output.append, watch=watch, stop=stop)
-        self.places += watch.places
+        self.faults += watch.faults
         if status is not None:
             said = b"".join(output).decode("utf-8", "replace").strip()
             self.failures.append(f"the second VM ended by itself with status {status}: {said}")

@@ -46,17 +46,34 @@ _KNOWN = re.compile("|".join([
 # Number of lines that are shown of a report.
 FOLLOWING = 40
 
+# The lines that tell where the kernel was: functions, but not those that it only guesses.
+_TELLING = re.compile(r"RIP: |Comm: |Workqueue: |(?<!\? )\b[\w.]+\+0x[0-9a-f]+/0x")
+# Number of these lines that a failure repeats.
+TELLING = 15
+
 
 # The guest logs which test it runs: a report is attributed to that test.
 _PLACE = re.compile(r"rnvmf-vm: at (\S+)$")
 
 
+class Fault:
+    """A report of the kernel: its lines, and the test that ran."""
+
+    def __init__(self, place):
+        self.place = place
+        self.lines = []
+
+    def failure(self, what):
+        """Return a failure for a tally: `what`, and the lines that tell most."""
+        first, *others = self.lines
+        return "\n".join([what, first, *filter(_TELLING.search, others)][:1 + TELLING])
+
+
 class Watch:
-    """Collects the lines of reports on the console, and for each report the test that ran."""
+    """Collects the reports on the console, and for each the test that ran."""
 
     def __init__(self):
-        self.lines = []
-        self.places = []
+        self.faults = []
         self._place = "boot"
         self._more = 0
 
@@ -67,9 +84,9 @@ class Watch:
             self._place = place[1]
         if _REPORT.search(line) and not _KNOWN.search(line):
             # A report often has several matching lines: count it once.
-            if not self._more or self.places[-1] != self._place:
-                self.places.append(self._place)
+            if not self._more or self.faults[-1].place != self._place:
+                self.faults.append(Fault(self._place))
             self._more = FOLLOWING
         if self._more:
             self._more -= 1
-            self.lines.append(line)
+            self.faults[-1].lines.append(line)

@@ -105,8 +105,8 @@ class Crew:
             finally:
                 other.kill()
                 failures = [*other.failures,
-                            *(f"the kernel of the second VM reported a fault at {place}"
-                              for place in other.places)]
+                            *(fault.failure("the kernel of the second VM reported a fault at "
+                                            f"{fault.place}") for fault in other.faults)]
                 with self._lock:
                     self._tally.failures += [f"{tree.release} {tests.directory}: {what}"
                                              for what in failures]
@@ -130,11 +130,12 @@ class Crew:
             tests.close(reader.begun)
         reader.end()
         if not reader.done:
-            said = f": {watch.lines[0]}" if watch.lines else ""
+            said = f": {watch.faults[0].lines[0]}" if watch.faults else ""
             raise ToolError(f"kernel {tree.release}: a VM for {tests.directory} ran no test "
                             f"(status {status}){said}")
-        tally.failures += [f"{tree.release} {place}: the kernel reported a fault"
-                           for place in watch.places]
+        tally.failures += [
+            fault.failure(f"{tree.release} {fault.place}: the kernel reported a fault")
+            for fault in watch.faults]
         if status not in (0, launch.KERNEL_REPORT) and not reader.cut_short:
             tally.failures.append(f"the VM of {' '.join(reader.done)} on {tree.release} ended with "
                                   f"status {status}")
