@@ -312,24 +312,35 @@ fn connect_io<T: Transport>(
     // There may be fewer queues than before, or more.
     let end = hw_queues().saturating_add(1).min(granted);
     connect_queues(controller, controller.queues(1..end))?;
-    if tag_sets == TagSets::Keep {
-        // SAFETY: The controller and its tag set are initialised. The queues of the disks are
-        // frozen while the number changes.
-        unsafe {
-            bindings::nvme_start_freeze(ctrl);
-            // nvme-core may have quiesced the queues since the teardown.
-            bindings::nvme_unquiesce_io_queues(ctrl);
-            if bindings::nvme_wait_freeze_timeout(ctrl) == 0 {
-                bindings::nvme_unfreeze(ctrl);
-                return Err(ENODEV.into());
-            }
-            let count = (*ctrl).queue_count.saturating_sub(1);
-            bindings::blk_mq_update_nr_hw_queues((*ctrl).tagset, count as c_int);
-            bindings::nvme_unfreeze(ctrl);
-        }
+    if tag_sets == TagSets::Keep && hw_queues() != granted.saturating_sub(1) {
+        change_hw_queues(controller)?;
     }
     let now = hw_queues().saturating_add(1);
     connect_queues(controller, controller.queues(end..now))
+}
+
+/// Changes the number of hardware queues to that of the I/O queues of the controller.
+///
+/// Not called if the number stays: blk-mq would still write the maps of CPUs to queues again, since the tag
+/// set has several, while nvme-core may add a disk. The disk could find the maps empty, and then frees the
+/// tags of all disks. nvme-rdma calls it always.
+fn change_hw_queues<T: Transport>(controller: &Controller<T>) -> Result<(), SetupError> {
+    let ctrl = controller.as_raw();
+    // SAFETY: The controller and its tag set are initialised. The queues of the disks are frozen while the
+    // number changes.
+    unsafe {
+        bindings::nvme_start_freeze(ctrl);
+        // nvme-core may have quiesced the queues since the teardown.
+        bindings::nvme_unquiesce_io_queues(ctrl);
+        if bindings::nvme_wait_freeze_timeout(ctrl) == 0 {
+            bindings::nvme_unfreeze(ctrl);
+            return Err(ENODEV.into());
+        }
+        let count = (*ctrl).queue_count.saturating_sub(1);
+        bindings::blk_mq_update_nr_hw_queues((*ctrl).tagset, count as c_int);
+        bindings::nvme_unfreeze(ctrl);
+    }
+    Ok(())
 }
 
 fn connect_queues<'a, T: Transport>(

@@ -137,6 +137,30 @@ queues_follow_what_is_granted() {
 	is_verified
 }
 
+# While blk-mq changes the number of hardware queues, a disk that is being added finds no queue for its
+# CPUs, and frees the tags of all disks. So it is changed only if another number is granted.
+hardware_queues_are_changed_for_another_number() {
+	[ "$MULTIPATH" = Y ] || skip "requests stay in a hardware queue that goes away"
+	! driver_is_c || skip "nvme-rdma changes the number at each reset"
+	start_pair
+	connect "$TARGET4" -i 2
+	echo 'p:rnvmf/change blk_mq_update_nr_hw_queues' >>/sys/kernel/tracing/kprobe_events ||
+		fail "cannot create the probe"
+	defer forget_change
+	trace_start rnvmf
+	run nvme reset "/dev/$CTRL"
+	comes_back
+	trace_lacks ' change: '
+	echo 1 >"$NVMET/subsystems/$NQN/attr_qid_max"
+	wait_until "$SOON" has_queues 2 || fail "queue_count is $(ctrl_field "$CTRL" queue_count)"
+	comes_back
+	trace_has ' change: '
+}
+
+forget_change() {
+	echo '-:rnvmf/change' >>/sys/kernel/tracing/kprobe_events
+}
+
 has_queues() {
 	[ "$(ctrl_field "$CTRL" queue_count)" = "$1" ]
 }
@@ -277,6 +301,7 @@ main setup \
 	reset_under_io \
 	reset_while_disks_are_added \
 	queues_follow_what_is_granted \
+	hardware_queues_are_changed_for_another_number \
 	polled_io_comes_back \
 	is_given_up \
 	io_fails_before_it_is_given_up \
