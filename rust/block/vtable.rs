@@ -73,6 +73,8 @@ impl<T: Operations> Vtable<T> {
         ..pin_init::zeroed()
     };
 
+    /// Passes a request to [`Operations::queue_rq`].
+    ///
     /// # Safety
     ///
     /// `hctx` and `bd` are valid. The driver owns the request of `bd` from here on, unless an error
@@ -169,6 +171,8 @@ impl<T: Operations> Vtable<T> {
         }
     }
 
+    /// Passes the end of a batch to [`Operations::commit_rqs`].
+    ///
     /// # Safety
     ///
     /// `hctx` is valid. Called within an RCU read-side critical section.
@@ -180,6 +184,8 @@ impl<T: Operations> Vtable<T> {
         T::commit_rqs(queue, &guard);
     }
 
+    /// Passes the time-out of a request to [`Operations::timeout`]. Work item of blk-mq.
+    ///
     /// # Safety
     ///
     /// `rq` is valid, was in flight a moment ago, and is not reused before this returns.
@@ -196,6 +202,8 @@ impl<T: Operations> Vtable<T> {
         }
     }
 
+    /// Polls a hardware queue by [`Operations::poll`].
+    ///
     /// # Safety
     ///
     /// `hctx` is valid, and the poller holds a reference to its queue or has a request on it.
@@ -209,6 +217,8 @@ impl<T: Operations> Vtable<T> {
         c_int::try_from(completed).unwrap_or(c_int::MAX)
     }
 
+    /// Ends a completed request, in the context that blk-mq has chosen.
+    ///
     /// # Safety
     ///
     /// [`Request::complete`] passed on the ownership of `rq`.
@@ -217,6 +227,8 @@ impl<T: Operations> Vtable<T> {
         unsafe { request::end::<T>(rq) };
     }
 
+    /// Creates the data of a hardware queue by [`Operations::new_queue`], or keeps that from before.
+    ///
     /// # Safety
     ///
     /// `hctx` is valid, is not yet initialised, and becomes hardware queue `index`. `set` is the
@@ -246,6 +258,8 @@ impl<T: Operations> Vtable<T> {
         })
     }
 
+    /// Detaches the data of a hardware queue. The tag set keeps it for a while, or drops it.
+    ///
     /// # Safety
     ///
     /// `hctx` is initialised and gets no more requests. Calls for the hardware queues of one disk
@@ -260,6 +274,8 @@ impl<T: Operations> Vtable<T> {
         unsafe { set.retire(HwQueue::<T>::detach(hctx)) };
     }
 
+    /// Creates the data of a request by [`Operations::new_request_data`].
+    ///
     /// # Safety
     ///
     /// `set` is a tag set, perhaps still being allocated. `rq` and the `cmd_size` bytes behind it
@@ -280,6 +296,8 @@ impl<T: Operations> Vtable<T> {
         0
     }
 
+    /// Drops the data of a request.
+    ///
     /// # Safety
     ///
     /// `rq` was initialised by `init_request`, and nobody uses it any more.
@@ -293,6 +311,8 @@ impl<T: Operations> Vtable<T> {
         unsafe { Pdu::<T>::clear(rq) };
     }
 
+    /// Maps CPUs to the hardware queues of each kind.
+    ///
     /// # Safety
     ///
     /// `set` is a tag set, perhaps still being allocated. Its maps are allocated and nobody else

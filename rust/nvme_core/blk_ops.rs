@@ -83,6 +83,8 @@ impl<T: Transport> BlkOps<T> {
         unsafe { &*(*hctx).driver_data.cast() }
     }
 
+    /// Passes a request to [`Transport::queue_rq`], if the controller and nvme-core allow that.
+    ///
     /// # Safety
     ///
     /// `hctx` and `bd` are valid. The driver owns the request of `bd` from here on, unless an error
@@ -116,11 +118,11 @@ impl<T: Transport> BlkOps<T> {
         }
     }
 
-    /// Returns the result `status` of `queue_rq` for a request that the transport did not take. `last` is that
-    /// of the call.
+    /// Returns `status`, the result of `queue_rq` for a request that the transport did not take. `last` is
+    /// that of the call.
     ///
-    /// blk-mq calls `commit_rqs` only after an error. So if nvme-core has ended the last request of a batch,
-    /// the others are sent here.
+    /// blk-mq calls `commit_rqs` if `queue_rq` fails, but not if nvme-core has ended the request and it
+    /// succeeds. If that was the last request of a batch, this sends the others.
     #[cold]
     fn not_passed(
         queue: &HwQueue<T>,
@@ -200,10 +202,10 @@ impl<T: Transport> BlkOps<T> {
         }
     }
 
-    /// Gives a refused request back to blk-mq; returns the result of `queue_rq`.
+    /// Gives a refused request back to blk-mq, and returns the result of `queue_rq`.
     ///
-    /// nvme-core makes a controller live after a firmware activation without a set-up. If a
-    /// connection was lost meanwhile, the first request starts error recovery.
+    /// After a firmware activation, nvme-core makes a controller live without a set-up. If a connection was
+    /// lost meanwhile, the first refused request starts error recovery.
     #[cold]
     fn give_back(
         queue: &HwQueue<T>,
@@ -265,6 +267,8 @@ impl<T: Transport> BlkOps<T> {
         Ok(())
     }
 
+    /// Passes the end of a batch to [`Transport::commit_rqs`].
+    ///
     /// # Safety
     ///
     /// `hctx` is valid. Called within an RCU read-side critical section.
@@ -275,6 +279,8 @@ impl<T: Transport> BlkOps<T> {
         T::commit_rqs(&queue.data, &guard);
     }
 
+    /// Polls a hardware queue by [`Transport::poll`].
+    ///
     /// # Safety
     ///
     /// `hctx` is valid, and the poller holds a reference to its queue or has a request on it.
@@ -333,6 +339,8 @@ impl<T: Transport> BlkOps<T> {
         }
     }
 
+    /// Assigns a queue of the controller to a hardware queue. `FIRST` is the QID of hardware queue 0.
+    ///
     /// # Safety
     ///
     /// `hctx` is valid, and becomes hardware queue `index`. `data` is the `driver_data` of its tag
@@ -353,6 +361,8 @@ impl<T: Transport> BlkOps<T> {
         0
     }
 
+    /// Initialises the private data of a request, for nvme-core.
+    ///
     /// # Safety
     ///
     /// `set` is valid, and `rq` has private data that nobody else uses.
@@ -367,6 +377,8 @@ impl<T: Transport> BlkOps<T> {
         0
     }
 
+    /// Maps CPUs to the hardware queues of each kind. C: `nvmf_map_queues()`.
+    ///
     /// # Safety
     ///
     /// `set` is valid, and nobody else uses its maps.

@@ -27,14 +27,14 @@ pub(crate) struct Entry(pub(crate) NonNull<bindings::nvme_ctrl>);
 // SAFETY: A pointer that is not tied to a thread.
 unsafe impl Send for Entry {}
 
-/// Controllers that others may find, and the number of those that exist.
+/// The list, and the number of controllers that exist.
 struct Listed {
     entries: KVec<Entry>,
     /// Larger than the number of entries while a controller is freed.
     existing: usize,
 }
 
-/// The controllers of a transport, until they are freed.
+/// The controllers of a transport. Each is in the list until it is freed.
 #[pin_data]
 pub(crate) struct ControllerList {
     #[pin]
@@ -60,6 +60,10 @@ impl ControllerList {
     }
 
     /// Adds a controller. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
     ///
     /// # Safety
     ///

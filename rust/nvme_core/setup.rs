@@ -2,12 +2,12 @@
 
 //! Sets up and tears down the queues of a controller: the sequences that all transports have.
 //!
-//! A request ends while its queue is connected only by a response. [`teardown_io`] and
-//! [`teardown_admin`] disconnect a queue first, which waits until the target can no longer access
-//! the data of its requests, and cancels them. `nvme_cancel_tagset()`, which cancels what it finds
-//! in flight, is never called.
+//! While its queue is connected, a request ends by a response only. [`teardown_io`] and
+//! [`teardown_admin`] first disconnect the queue. That waits until the target can no longer access
+//! the data of the requests, and then cancels them. `nvme_cancel_tagset()`, which cancels whatever it
+//! finds in flight, is never called.
 //!
-//! The caller of each function is the only thread that does so, see the invariants of
+//! Only one thread at a time calls these functions for a controller, see the invariants of
 //! [`Controller`]. All functions sleep.
 
 use crate::{
@@ -23,8 +23,7 @@ use crate::{
 use kernel::prelude::*;
 use rrdma::errno;
 
-/// Number of entries that the C transport has in an I/O queue at most. C:
-/// `NVME_RDMA_MAX_QUEUE_SIZE`.
+/// Maximum number of entries of an I/O queue. C: `NVME_RDMA_MAX_QUEUE_SIZE`.
 const MAX_ENTRIES: u16 = 256;
 
 /// Whether tag sets are allocated with the queues, and removed with them.
@@ -228,8 +227,12 @@ fn kept_entries<T: Transport>(controller: &Controller<T>, tag_sets: TagSets) -> 
     u16::try_from(depth).ok()
 }
 
-/// Checks that the queues have an entry for each tag. nvme-rdma goes on with fewer, and lets requests wait
-/// for an entry; here a slot belongs to a tag.
+/// Checks that the queues have an entry for each tag, because a slot belongs to a tag. nvme-rdma goes on with
+/// fewer entries, and lets requests wait for one.
+///
+/// # Errors
+///
+/// `ENOSPC` if there are fewer.
 fn check_entries<T: Transport>(
     controller: &Controller<T>,
     tag_sets: TagSets,
@@ -275,7 +278,8 @@ fn setup_io<T: Transport>(controller: &Controller<T>, tag_sets: TagSets) -> Resu
     connected
 }
 
-/// Asks the target for I/O queues.
+/// Sets the number of I/O queues to the smaller of what was requested and what the target grants. C:
+/// `nvme_set_queue_count()`.
 fn set_queue_counts<T: Transport>(controller: &Controller<T>) -> Result<(), SetupError> {
     let (ctrl, options) = (controller.as_raw(), controller.options.as_raw());
     let most = u32::try_from(controller.queues.len())
@@ -387,6 +391,7 @@ fn log_failure<T: Transport>(controller: &Controller<T>, qid: u16, failure: Setu
     );
 }
 
+/// Disconnects queues one after the other, and cancels their requests.
 pub(crate) fn disconnect_all<'a, T: Transport>(queues: impl Iterator<Item = &'a HwQueue<T>>) {
     for queue in queues {
         queue.disconnect();
@@ -409,8 +414,8 @@ pub(crate) fn teardown_io<T: Transport>(controller: &Controller<T>, tag_sets: Ta
         for queue in controller.queues.iter().skip(1) {
             queue.live.set(false);
         }
-        // The controller is not live, so `BlkOps::start` refuses requests now. Wait for those that
-        // it accepted before.
+        // The controller and its queues are not live, so `BlkOps::is_ready` refuses requests now. Wait for
+        // those that it accepted before.
         bindings::blk_mq_wait_quiesce_done((*ctrl).tagset);
         bindings::nvme_sync_io_queues(ctrl);
         // All are stopped first, because to disconnect one may take long.

@@ -19,7 +19,7 @@ use kernel::{
     },
 };
 
-/// What the queues of one connect have in common.
+/// Parameters of all queues of one connect.
 #[derive(Clone, Copy)]
 pub struct ConnectParams {
     /// Instance of the controller: 0 for `nvme0`.
@@ -62,7 +62,7 @@ pub struct TransferLimits {
 /// | [`poll`](Self::poll)                         | any                                           |
 /// | [`submit_async_event`](Self::submit_async_event) | work item; may sleep                      |
 pub trait Transport: Sized + Send + Sync + 'static {
-    /// What all controllers of the transport share, such as its RDMA devices.
+    /// Data that all controllers of the transport share, such as its RDMA devices.
     type Context: Send + Sync;
 
     /// Data of a queue. It lives as long as the controller, over many connections.
@@ -89,9 +89,9 @@ pub trait Transport: Sized + Send + Sync + 'static {
     /// `ENOMEM`.
     fn new_queue(&self, qid: u16) -> Result<Self::Queue>;
 
-    /// Connects queues, which are disconnected: the admin queue alone, or I/O queues. Sleeps.
+    /// Connects disconnected queues: the admin queue alone, or I/O queues. Sleeps.
     ///
-    /// Afterwards, they carry commands. The first is Connect, which nvme-core sends.
+    /// Afterwards, the queues carry commands. The first one is Connect, which nvme-core sends.
     ///
     /// # Errors
     ///

@@ -79,7 +79,7 @@ impl WeakController {
         )
     }
 
-    /// Makes this refer to a controller.
+    /// Makes this refer to a controller. Any context.
     ///
     /// # Safety
     ///
@@ -100,7 +100,7 @@ impl WeakController {
         });
     }
 
-    /// Makes this empty. When it returns, no call uses the controller.
+    /// Makes this empty. When it returns, no call uses the controller. Any context.
     pub(crate) fn unbind(&self) {
         *self.target.lock() = None;
     }
@@ -147,7 +147,7 @@ impl WeakController {
             .is_some_and(|target| target.lost)
     }
 
-    /// Forgets the losses of connections that have ended. Called when all queues are disconnected.
+    /// Forgets the losses of connections that have ended. Called when all queues are disconnected. Any context.
     pub(crate) fn forget_losses(&self) {
         if let Some(target) = &mut *self.target.lock() {
             target.lost = false;

@@ -2,7 +2,7 @@
 
 //! Work items and operations of a controller: reset, error recovery, reconnect and deletion.
 //!
-//! Allocations of the work items do not wait for I/O: that may wait for the controller which they connect or
+//! The work items allocate without I/O ([`without_io`]): I/O may wait for the controller that they connect or
 //! disconnect.
 
 use crate::{
@@ -66,6 +66,8 @@ impl<T: Transport> CtrlOps<T> {
         }
     }
 
+    /// Frees a controller.
+    ///
     /// # Safety
     ///
     /// `ctrl` is the field of a `Controller<T>` whose last reference was dropped.
@@ -77,6 +79,8 @@ impl<T: Transport> CtrlOps<T> {
         }
     }
 
+    /// Sends an Asynchronous Event Request, if there is an admin queue.
+    ///
     /// # Safety
     ///
     /// `ctrl` is the field of a `Controller<T>`.
@@ -102,6 +106,8 @@ impl<T: Transport> CtrlOps<T> {
         }
     }
 
+    /// Disconnects all queues of a controller, and shuts it down. C: `nvme_rdma_delete_ctrl()`.
+    ///
     /// # Safety
     ///
     /// `ctrl` is the field of a `Controller<T>` that is being deleted and has no namespaces.
@@ -114,6 +120,8 @@ impl<T: Transport> CtrlOps<T> {
         unsafe { bindings::cancel_work_sync(&raw mut (*ctrl).async_event_work) };
     }
 
+    /// Disconnects all queues, and connects them again. C: `nvme_rdma_reset_ctrl_work()`.
+    ///
     /// # Safety
     ///
     /// `work` is the `reset_work` of a `Controller<T>` in the state RESETTING.
@@ -147,7 +155,7 @@ impl<T: Transport> CtrlOps<T> {
         }
     }
 
-    /// Disconnects all queues after an error, and has them connected again.
+    /// Disconnects all queues after an error, and schedules the reconnect or deletes the controller.
     ///
     /// # Safety
     ///
@@ -194,6 +202,8 @@ impl<T: Transport> CtrlOps<T> {
         without_io(|| setup::disconnect_all(controller.queues.iter().rev()));
     }
 
+    /// Attempts to connect all queues after a loss. C: `nvme_rdma_reconnect_ctrl_work()`.
+    ///
     /// # Safety
     ///
     /// `work` is the `reconnect_work` of a `Controller<T>`.

@@ -29,7 +29,7 @@ use rrdma::{
 /// Size of a command in bytes.
 pub const COMMAND_SIZE: usize = 64;
 
-/// Memory of a receive: a command, and the data behind it.
+/// Memory of a receive, for a command and the in-capsule data behind it.
 ///
 /// The data has a buffer of its own, at a page boundary: block devices take only aligned memory.
 ///
@@ -63,7 +63,7 @@ impl Capsule {
         })
     }
 
-    /// Returns the command.
+    /// Returns the command that was received. Any context.
     #[inline]
     pub fn command(&mut self) -> &[u8; COMMAND_SIZE] {
         // Never `None`: the buffer has this size.
@@ -123,7 +123,7 @@ impl Capsule {
 
 /// A queue pair that receives commands.
 pub trait CapsuleReceiver: QpContext {
-    /// Handles the completion of a receive.
+    /// Handles the completion of a receive, successful or not. Context of the completion queue.
     fn received(queue: &QueuePair<Self>, capsule: Operation<Capsule>, completion: &Completion<'_>);
 }
 

@@ -122,9 +122,9 @@ unsafe impl Listed for Sgl {
 
 /// The data that a command is executed with.
 pub enum Data<T: TransportTypes> {
-    /// None.
+    /// The command has no data.
     None,
-    /// Data that was read from the host, or that came without a transfer.
+    /// Data that was read from the host, or a copy of in-capsule data.
     List(Sgl),
     /// Data that is written to the host when the command has succeeded.
     Write(RdmaRw<Sgl, T::Endpoint>),

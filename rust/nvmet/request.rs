@@ -11,10 +11,12 @@
 //!      └────────────────────────────────────────────────── responded ◀── send ◀───┘
 //! ```
 //!
-//! Each is the only owner of the request's memory. While nvmet or the device has it, nobody else does. A
-//! request has a reference to its submission queue all its life, so a command can begin without taking
-//! one. Its memory is that of an [`Operation`], by which the data is read and the completion is sent. When a
-//! request is dropped, the submission queue keeps the memory until it is destroyed.
+//! `Request` and `Parsed` are the only owner of the request's memory; neither exists while nvmet or the device
+//! has the memory. A request has a reference to its submission queue all its life, so a command can begin without
+//! taking one. The memory is that of an [`Operation`], by which the data is read and the completion is sent. When
+//! a request is dropped, the submission queue keeps the memory until it is destroyed.
+//!
+//! To abandon a command is to end it without executing it, and without a response (`nvmet_req_uninit()`).
 
 use crate::{
     bindings,
@@ -165,7 +167,7 @@ unsafe fn free<T: TransportTypes>(link: NonNull<RetiredLink>) {
     drop(unsafe { Operation::<Memory<T>>::from_raw(memory) });
 }
 
-/// What became of a request that began.
+/// Result of [`Request::begin`].
 pub enum Begun<T: TransportTypes> {
     /// The command is valid. It holds a reference to the submission queue.
     Parsed(Parsed<T>),
@@ -228,25 +230,26 @@ impl<T: TransportTypes> Request<T> {
         unsafe { ManuallyDrop::take(&mut this.0) }
     }
 
-    /// Returns the transport's data.
+    /// Returns the transport's data. Any context.
     #[inline]
     pub fn private_mut(&mut self) -> &mut T::Command {
         &mut self.0.private
     }
 
-    /// Returns the data of the command that was executed.
+    /// Returns the data that the command was executed with. Any context.
     #[inline]
     pub fn data(&self) -> &Data<T> {
         &self.0.data
     }
 
-    /// Takes the data of the command that was executed.
+    /// Takes the data that the command was executed with. Any context.
     #[inline(always)]
     pub fn take_data(&mut self) -> Data<T> {
         self.0.data.take()
     }
 
-    /// Returns whether the command has succeeded, after the response.
+    /// Returns whether the command has succeeded, after [`respond`](crate::Transport::respond) was called. Any
+    /// context.
     #[inline]
     pub fn has_succeeded(&self) -> bool {
         // SAFETY: The completion is initialised, and nvmet does not use it.
@@ -255,7 +258,7 @@ impl<T: TransportTypes> Request<T> {
         u16::from_le(status) >> 1 == 0
     }
 
-    /// Takes the capsule of the command, to be posted again.
+    /// Takes the capsule of the command, to be posted again; `None` if the command was a copy. Any context.
     #[inline(always)]
     pub fn take_capsule(&mut self) -> Option<Operation<Capsule>> {
         let mut capsule = self.0.capsule.take()?;
@@ -263,8 +266,9 @@ impl<T: TransportTypes> Request<T> {
         Some(capsule)
     }
 
-    /// Keeps a capsule that could not be posted again. After the response, nvmet may still read the command
-    /// of a passthrough subsystem (`nvme_passthru_end`).
+    /// Keeps a capsule that could not be posted again. Any context. After it has called
+    /// [`respond`](crate::Transport::respond), nvmet may still read the command of a passthrough subsystem
+    /// (`nvme_passthru_end`).
     #[cold]
     pub fn keep_capsule(&mut self, capsule: Operation<Capsule>) {
         self.0.capsule = Some(capsule);
@@ -290,7 +294,7 @@ impl<T: TransportTypes> Request<T> {
         unsafe { self.begin_at(queue, command) }
     }
 
-    /// Passes a copy of a command to nvmet, see [`begin`](Self::begin).
+    /// Passes a copy of a command to nvmet, as [`begin`](Self::begin) does. Process context.
     pub fn begin_copy(
         self,
         queue: &QueuePair<T::Endpoint>,
@@ -375,9 +379,9 @@ pub trait RequestHandler: TransportTypes {
 }
 
 impl<T: RequestHandler> Request<T> {
-    /// Sends the completion, behind the data that is to be written to the host. The message invalidates
-    /// the key `invalidate`. [`responded`](RequestHandler::responded) is called when it has completed. Any
-    /// context.
+    /// Sends the completion, after the RDMA WRITE of the data if there is one. The message invalidates the
+    /// host's key `invalidate`. [`responded`](RequestHandler::responded) is called when the send has completed.
+    /// Any context.
     ///
     /// # Errors
     ///
@@ -465,28 +469,28 @@ impl<T: TransportTypes> Parsed<T> {
         unsafe { self.0.as_ref().req.get() }
     }
 
-    /// Returns the transport's data.
+    /// Returns the transport's data. Any context.
     #[inline]
     pub fn private_mut(&mut self) -> &mut T::Command {
         // SAFETY: By the type invariants, this owns the memory, and nvmet does not use this field.
         unsafe { &mut self.0.as_mut().private }
     }
 
-    /// Returns the command.
+    /// Returns a copy of the command. Any context.
     #[inline(always)]
     pub fn command(&self) -> [u8; COMMAND_SIZE] {
         // SAFETY: By the type invariants, this owns the memory, which has the command or its capsule.
         unsafe { (*self.req()).cmd.cast::<[u8; COMMAND_SIZE]>().read() }
     }
 
-    /// Returns the opcode of the command.
+    /// Returns the opcode of the command. Any context.
     #[inline(always)]
     pub fn opcode(&self) -> u8 {
         self.command()[0]
     }
 
-    /// Returns how many bytes of data the command has, if nvmet can tell; 0 otherwise. C:
-    /// `nvmet_req_transfer_len()`.
+    /// Returns the number of bytes of data that nvmet expects for the command; 0 if it cannot tell. Any
+    /// context. C: `nvmet_req_transfer_len()`.
     #[inline]
     pub fn data_length(&self) -> usize {
         // SAFETY: `nvmet_req_init()` succeeded.
@@ -549,8 +553,8 @@ impl<T: TransportTypes> Parsed<T> {
         unsafe { (*req).execute.unwrap_unchecked()(req) };
     }
 
-    /// Ends the command with a status, in the form of `include/linux/nvme.h`.
-    /// [`respond`](crate::Transport::respond) is called before this returns. C:
+    /// Ends the command with a status, in the form of `include/linux/nvme.h`, without executing it.
+    /// [`respond`](crate::Transport::respond) is called before this returns. Any context. C:
     /// `nvmet_req_complete()`.
     pub fn fail(self, status: u16) {
         let req = self.req();
@@ -559,7 +563,7 @@ impl<T: TransportTypes> Parsed<T> {
         unsafe { bindings::nvmet_req_complete(req, status) };
     }
 
-    /// Gives the command up without a response, because the connection is lost. Any context. C:
+    /// Abandons the command, because the connection is lost: ends it without a response. Any context. C:
     /// `nvmet_req_uninit()`.
     pub fn abandon(self) -> Request<T> {
         let req = self.req();
@@ -579,7 +583,7 @@ impl<T: RequestHandler> Parsed<T> {
     ///
     /// # Errors
     ///
-    /// Returns the command and the read if this cannot be posted.
+    /// Returns the command and the read if the read cannot be posted.
     #[inline(always)]
     pub fn read(
         mut self,
@@ -614,6 +618,6 @@ impl<T: TransportTypes> Drop for Parsed<T> {
     }
 }
 
-/// Drops what is rarely there, out of the way of what is frequent.
+/// Drops a value that is rarely there. Not inlined, to keep its drop out of the hot path.
 #[cold]
 fn discard<D>(_value: D) {}

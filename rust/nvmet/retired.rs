@@ -14,7 +14,7 @@ use core::{
     },
 };
 
-/// A link in the memory of a request, by which the memory is kept after the request was dropped.
+/// Link of a [`RetiredRequests`] list, in the memory of a request.
 pub(crate) struct RetiredLink {
     next: *mut RetiredLink,
     /// Frees the memory that the link is in.
@@ -31,7 +31,7 @@ impl RetiredLink {
     }
 }
 
-/// Memory of the requests of a submission queue that were dropped.
+/// List of the memory of dropped requests of a submission queue.
 ///
 /// nvmet uses the memory of a request for some instructions after the response, and after it has returned
 /// its own reference to the submission queue: `nvmet_bdev_zone_append_bio_done()` ends a bio in it. So the
@@ -42,8 +42,8 @@ impl RetiredLink {
 ///
 /// # Invariants
 ///
-/// The pointer is null, or that of a link in memory that this owns, and which its `free` may free. So is
-/// `next` of each link.
+/// The pointer, and `next` of each link, is null or points to a link. This owns the memory of that link, which
+/// its `free` may free.
 pub(crate) struct RetiredRequests(AtomicPtr<RetiredLink>);
 
 impl RetiredRequests {

@@ -31,7 +31,7 @@ use kernel::{
 };
 use rrdma::rdma::qp::QueuePair;
 
-/// A controller, to be compared with that of a queue. The controller may be gone.
+/// Identity of a controller, only to be compared with that of a queue. The controller may be freed already.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct ControllerId(NonNull<bindings::nvmet_ctrl>);
 
@@ -46,8 +46,8 @@ impl ControllerId {
 
 /// nvmet's part of a queue: `struct nvmet_sq`, with its `struct nvmet_cq`.
 ///
-/// Each [`Request`](crate::Request) holds a reference. Destroying the queue lets commands that begin
-/// fail, and waits until all requests were dropped. Other methods fail afterwards.
+/// Each [`Request`](crate::Request) holds a reference. [`destroy`](Self::destroy) makes new commands fail, and
+/// waits until all requests are dropped. Other methods fail afterwards.
 ///
 /// # Invariants
 ///
@@ -168,7 +168,7 @@ impl<T: TransportTypes> SubmissionQueue<T> {
         self.sq.get()
     }
 
-    /// Returns the port that the host connected to.
+    /// Returns the port that the host connected to. Any context.
     #[inline]
     pub fn port(&self) -> &Port<T> {
         &self.port
@@ -182,8 +182,8 @@ impl<T: TransportTypes> SubmissionQueue<T> {
         is_live.then_some(Entered(&self.sq))
     }
 
-    /// Keeps the memory of a request that was dropped, until the queue is destroyed. The caller has its
-    /// reference to the queue, and returns that afterwards. Any context.
+    /// Keeps the memory of a dropped request until the queue is destroyed. The caller returns the reference of
+    /// the request to the queue only afterwards. Any context.
     ///
     /// # Safety
     ///
@@ -199,8 +199,8 @@ impl<T: TransportTypes> SubmissionQueue<T> {
         ControllerId::new(unsafe { bindings::sq_ctrl(self.sq.get()) })
     }
 
-    /// Tells the controller of a fatal error: nvmet deletes it, with all its queues. Returns `false`
-    /// if there is no controller. Sleeps. C: `nvmet_ctrl_fatal_error()`.
+    /// Reports a fatal error of the controller: nvmet deletes it, with all its queues. Returns `false` if
+    /// there is no controller. Sleeps. C: `nvmet_ctrl_fatal_error()`.
     pub fn fail_controller(&self) -> bool {
         let Some(entered) = self.enter() else {
             return false;
@@ -217,8 +217,8 @@ impl<T: TransportTypes> SubmissionQueue<T> {
         true
     }
 
-    /// Lets commands that begin fail, ends waiting asynchronous event requests, and waits until no
-    /// request is left. Then frees the memory of the requests. Sleeps. C: `nvmet_sq_destroy()`.
+    /// Makes new commands fail, ends outstanding asynchronous event requests, and waits until no request is
+    /// left. Then frees the memory of the requests. Sleeps. C: `nvmet_sq_destroy()`.
     pub fn destroy(&self) {
         if self.is_destroyed.swap(true, Ordering::Relaxed) {
             return;

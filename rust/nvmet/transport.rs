@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a transport implements.
+//! The trait that a transport implements.
 
 use crate::{
     port::Port,
@@ -43,23 +43,24 @@ pub trait Transport: TransportTypes {
     ///
     /// # Errors
     ///
-    /// Any. It is that of the link to the subsystem, by which configfs enables the port.
+    /// Any `errno`. The `symlink()` in configfs that enables the port returns it.
     fn listen(context: &Self::Context, port: Arc<Port<Self>>) -> Result<Self::Listener>;
 
-    /// Sends the response of a request (`queue_response`). The request belongs to the transport again,
-    /// with the data of the command. Any context.
+    /// Sends the response of a request (`queue_response`). nvmet has returned the request, with the data of
+    /// the command, to the transport. Any context.
     fn respond(queue: &QueuePair<Self::Endpoint>, request: Request<Self>);
 
     /// Disconnects the queues of a controller (`delete_ctrl`). Work item of nvmet; must not wait for their end.
     fn delete_controller(context: &Self::Context, controller: ControllerId);
 
-    /// Returns the address to report in the discovery log to the host of a queue; `None` for that of
-    /// the configuration (`disc_traddr`).
+    /// Returns the address to report in the discovery log to the host of a queue; `None` for the configured
+    /// address (`disc_traddr`). Process context, during a command.
     fn discovery_address(
         listener: &Self::Listener,
         queue: &QueuePair<Self::Endpoint>,
     ) -> Option<Address>;
 
-    /// Returns the address of the host of a controller (`host_traddr`).
+    /// Returns the address of the host of a controller; `None` if it is not known (`host_traddr`). Process
+    /// context.
     fn host_address(context: &Self::Context, controller: ControllerId) -> Option<Address>;
 }

@@ -245,7 +245,7 @@ impl DmaBuffer {
         })
     }
 
-    /// Returns the bytes for reading, after making the writes of the device visible to the CPU.
+    /// Returns the bytes for reading, after making the writes of the device visible to the CPU. Any context.
     #[inline]
     pub fn read(&mut self) -> &[u8] {
         self.sync_for_cpu();
@@ -259,7 +259,7 @@ impl DmaBuffer {
         unsafe { slice::from_raw_parts(self.bytes.as_ptr(), self.length as usize) }
     }
 
-    /// Returns a guard for writing the bytes. Dropping the guard passes them to the device.
+    /// Returns a guard for writing the bytes. Dropping the guard passes them to the device. Any context.
     #[inline]
     pub fn write(&mut self) -> Writing<'_> {
         self.sync_for_cpu();
@@ -267,26 +267,26 @@ impl DmaBuffer {
     }
 
     /// Returns the address of the bytes for C, which may read and write them, after making the writes of
-    /// the device visible to the CPU. [`DmaBuffer::give_back`] ends that.
+    /// the device visible to the CPU. C may use it until [`DmaBuffer::give_back`]. Any context.
     #[inline]
     pub fn lend(&mut self) -> *mut u8 {
         self.sync_for_cpu();
         self.bytes.as_ptr()
     }
 
-    /// Returns the whole buffer to the device, after [`DmaBuffer::read`] or [`DmaBuffer::lend`].
+    /// Returns the whole buffer to the device, after [`DmaBuffer::read`] or [`DmaBuffer::lend`]. Any context.
     #[inline]
     pub fn give_back(&mut self) {
         self.sync_for_device();
     }
 
-    /// Returns the whole buffer as an entry of a work request.
+    /// Returns the whole buffer as an entry of a work request. Any context.
     #[inline]
     pub fn sge(&self) -> Sge<'_> {
         Sge::new(self.device, self.address, self.length, self.direction)
     }
 
-    /// Returns the bytes of `range` as an entry of a work request.
+    /// Returns the bytes of `range` as an entry of a work request. Any context.
     ///
     /// # Errors
     ///

@@ -73,7 +73,7 @@ impl ProtectionDomain {
         Ok(Arc::new(this, GFP_KERNEL)?)
     }
 
-    /// Returns the device of the domain.
+    /// Returns the device of the domain. Any context.
     #[inline]
     pub fn device(&self) -> &DeviceRef {
         &self.device
@@ -84,7 +84,7 @@ impl ProtectionDomain {
         self.raw.as_ptr()
     }
 
-    /// Returns the access to memory that is mapped for the device.
+    /// Returns what work requests need to access memory that is mapped for the device.
     #[inline]
     pub(crate) fn local_memory(&self) -> LocalMemory {
         LocalMemory {

@@ -155,13 +155,13 @@ pub trait QpContext: Sized + Send + Sync + 'static {
     /// The transport service of the queue pair.
     type QpType: QpType;
 
-    /// Called when a work request fails that is signalled on failure only, such as a registration.
+    /// Handles the failure of a work request that is signalled on failure only, such as a registration.
     /// The queue pair is in its error state. Runs in the context in which the completion queue is
     /// polled.
     fn failed(queue: &QueuePair<Self>, failure: WcError);
 
-    /// Called when the device moved the queue pair to its error state and no completion has the
-    /// cause: posted work requests are only flushed. Runs in any context, including that of
+    /// Handles an error that no completion reports: the device has moved the queue pair to its error state,
+    /// and posted work requests are only flushed. Runs in any context, including that of
     /// [`QueuePair::post_send`].
     fn faulted(queue: &QueuePair<Self>, fault: Fault);
 }
@@ -318,19 +318,19 @@ impl<E: QpContext> QueuePair<E> {
         Ok(queue)
     }
 
-    /// Returns the consumer's context.
+    /// Returns the consumer's context. Any context.
     #[inline]
     pub fn context(&self) -> &E {
         &self.context
     }
 
-    /// Returns the queue pair number, as the peer and `rdma res show qp` see it.
+    /// Returns the queue pair number, as the peer and `rdma res show qp` see it. Any context.
     pub fn number(&self) -> u32 {
         // SAFETY: `raw` is alive by the type invariant, and its number is constant.
         unsafe { (*self.raw.as_ptr()).qp_num }
     }
 
-    /// Returns the protection domain.
+    /// Returns the protection domain. Any context.
     #[inline]
     pub fn protection_domain(&self) -> &Arc<ProtectionDomain> {
         &self.init_attr.pd
@@ -342,13 +342,13 @@ impl<E: QpContext> QueuePair<E> {
         self.local_memory
     }
 
-    /// Returns the completion queue of the sends.
+    /// Returns the completion queue of the sends. Any context.
     #[inline]
     pub fn send_cq(&self) -> &Arc<CompletionQueue> {
         &self.init_attr.send_cq
     }
 
-    /// Returns the completion queue of the receives.
+    /// Returns the completion queue of the receives. Any context.
     #[inline]
     pub fn receive_cq(&self) -> &Arc<CompletionQueue> {
         &self.init_attr.receive_cq
@@ -360,7 +360,7 @@ impl<E: QpContext> QueuePair<E> {
         self.init_attr.srq.as_ref()
     }
 
-    /// Returns the device.
+    /// Returns the device. Any context.
     #[inline]
     pub fn device(&self) -> &DeviceRef {
         self.init_attr.pd.device()
@@ -415,6 +415,7 @@ impl<E: QpContext> QueuePair<E> {
     }
 
     /// Returns the queue pair of a completion.
+    ///
     /// # Safety
     ///
     /// `wc` must be a completion of a queue pair made by `Self::create` that is
@@ -427,6 +428,7 @@ impl<E: QpContext> QueuePair<E> {
     }
 
     /// Handles the failure of an unsignalled work request.
+    ///
     /// # Safety
     ///
     /// Called by the core with the failure of a request posted on a queue pair
@@ -444,6 +446,7 @@ impl<E: QpContext> QueuePair<E> {
     }
 
     /// Handles an asynchronous event of the queue pair.
+    ///
     /// # Safety
     ///
     /// Called by the device with an event of a queue pair made by
@@ -529,6 +532,7 @@ impl<E: QpContext> QueuePair<E> {
     /// - `ENOTCONN`: the queue pair is closed.
     /// - `EINVAL`: the queue pair takes its receives from a shared queue.
     /// - Any error of the driver; `ENOMEM` if the receive queue is full.
+    ///
     /// # Safety
     ///
     /// The work request must be well-formed, and the memory that it names must stay valid until it

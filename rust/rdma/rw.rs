@@ -160,7 +160,7 @@ impl<D, E: QpContext> State<D, E> {
 /// Except in an [`RdmaRw`], the state has no data.
 pub struct RwContext<D: Listed + Send + 'static, E: QpContext>(KBox<DeferredEntry<State<D, E>>>);
 
-/// Why a read or write could not be prepared, with what it was to be made of.
+/// Error of preparing a read or write, with the data and the context.
 pub struct Unprepared<D: Listed + Send + 'static, E: QpContext> {
     /// The errno.
     pub error: Error,
@@ -170,7 +170,7 @@ pub struct Unprepared<D: Listed + Send + 'static, E: QpContext> {
     pub context: RwContext<D, E>,
 }
 
-/// What remains of a read or write.
+/// Data and context of a read or write that has ended.
 pub struct Finished<D: Listed + Send + 'static, E: QpContext> {
     /// The data.
     pub data: D,
@@ -329,19 +329,19 @@ impl<D: Listed + Send + 'static, E: QpContext> RdmaRw<D, E> {
         self.state().direction == Direction::ToDevice
     }
 
-    /// Returns the data, which is not posted.
+    /// Returns the data. It is not posted while this can be called. Any context.
     #[inline]
     pub fn data(&self) -> &D {
         // SAFETY: By the type invariants the state has data.
         unsafe { self.state().data.as_ref().unwrap_unchecked() }
     }
 
-    /// Returns the number of work requests, which depends on the device.
+    /// Returns the number of work requests, which depends on the device. Any context.
     pub fn requests(&self) -> u32 {
         self.state().requests
     }
 
-    /// Unmaps the data and returns it, whether it was moved or not (`rdma_rw_ctx_destroy`). Any
+    /// Unmaps the data and returns it, whether it was transferred or not (`rdma_rw_ctx_destroy`). Any
     /// context in which a reference to the queue pair may be dropped.
     ///
     /// Returns `None` if an RDMA read failed on iWARP. The data is then dropped when the queue pair
@@ -471,7 +471,9 @@ unsafe fn defer<D: Listed + Send + 'static, E: QpContext>(mut context: RwContext
     unsafe { queue.deferred_release.add(context.0) };
 }
 
-/// Returns whether the peer may still write to the data of a read or write that failed. On iWARP, the peer has a key for the data of an RDMA read. The key is invalid only after the read
+/// Returns whether the peer may still write to the data of a read or write that failed.
+///
+/// On iWARP, the peer has a key for the data of an RDMA read. The key is invalid only after the read
 /// succeeded, or after the region is deregistered, with the queue pair.
 #[cold]
 fn is_exposed<D, E: QpContext>(state: &State<D, E>) -> bool {

@@ -96,8 +96,8 @@ impl Event {
 /// Attributes of a shared receive queue at the time of the query (`struct ib_srq_attr`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Attributes {
-    /// Maximum number of receives in the device. May exceed the number asked for, but no more are
-    /// posted.
+    /// Maximum number of receives in the device. May exceed the number that was requested; no more than that
+    /// number are posted.
     pub max_wr: u32,
     /// Memory pieces of one receive.
     pub max_sge: u32,
@@ -290,7 +290,7 @@ impl<E: QpContext> SharedReceiveQueue<E> {
         })
     }
 
-    /// Returns for how many receives there is room. May sleep.
+    /// Returns the number of receives that the queue has room for. May sleep.
     pub fn receives(&self) -> u32 {
         // At most the number of receives that the device allows.
         self.table.len() as u32

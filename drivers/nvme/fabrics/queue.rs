@@ -35,8 +35,8 @@ pub(crate) type Queue = queue::Queue<CoreRequests>;
 /// A connection of a queue.
 struct Current {
     connection: Connected<Queue>,
-    /// Until when the target may execute requests that were sent; [`Deadline::NEVER`] until the queue
-    /// is stopped.
+    /// Time from which the target no longer executes requests that were sent; [`Deadline::NEVER`] until the
+    /// queue is stopped.
     quiesced: Deadline,
 }
 
@@ -53,6 +53,10 @@ pub(crate) struct RdmaQueue {
 
 impl RdmaQueue {
     /// Creates a queue without a connection. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
     pub(crate) fn new(qid: u16, association: Arc<Association>) -> Result<Pin<KBox<Self>>> {
         KBox::pin_init(
             pin_init!(Self {
@@ -65,7 +69,7 @@ impl RdmaQueue {
         )
     }
 
-    /// Makes a connection available to submitters. Sleeps.
+    /// Publishes a connection: submitters find its queue pair from now on. Sleeps.
     pub(crate) fn publish(&self, connection: Connected<Queue>) {
         let mut current = self.current.lock();
         drop(self.queue_pair.publish(connection.queue_pair().clone()));
@@ -75,7 +79,7 @@ impl RdmaQueue {
         });
     }
 
-    /// Sends no further request. Sleeps.
+    /// Retracts the queue pair: no submitter uses it any more, so no further request is sent. Sleeps.
     pub(crate) fn stop(&self) {
         self.stop_current(&mut self.current.lock());
     }
@@ -104,10 +108,11 @@ impl RdmaQueue {
         }
     }
 
-    /// Waits until the target can no longer execute a request: it has acknowledged the disconnect, or
-    /// its time is over. nvme-core sends a request again as soon as it is cancelled. Sleeps.
+    /// Holds a write until the target can no longer execute it: the target has disconnected or acknowledged
+    /// the disconnect, or `quiesce_time` is over. nvme-core sends a request again as soon as it is cancelled.
+    /// Does nothing for other requests. Sleeps.
     fn quiesce(&self, current: &Current, request: &Request) {
-        // Reads and Fabrics commands change no data, so they need no hold.
+        // Reads and Fabrics commands change no data, so they are not held.
         if !request.is_write() || request.command()[0] == Command::FABRICS {
             return;
         }

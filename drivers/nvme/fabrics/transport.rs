@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The transport: addresses of a controller, and what nvme-core asks for.
+//! The RDMA transport under nvme-core: addresses and connections of a controller, and submission of requests.
 
 use crate::{
     association::Association,
@@ -82,7 +82,7 @@ const CONNECT: Msecs = Msecs::new(30_000);
 /// SGLs may specify an offset (SGLS). C: `NVME_CTRL_SGLS_SAOS`.
 const SGL_OFFSET: u32 = 1 << 20;
 
-/// What all controllers share.
+/// Data that all controllers share.
 pub(crate) struct Shared {
     pub(crate) devices: Arc<client::Registration<Devices>>,
     /// See [`Association`].
@@ -310,7 +310,7 @@ impl Transport for Rdma {
     }
 }
 
-/// Returns the error if there is no memory for a connection.
+/// Converts the error of an allocation for a connection.
 fn out_of_memory(error: AllocError) -> QueueConnectError {
     QueueConnectError::Object {
         object: QueueObject::ConnectionId,

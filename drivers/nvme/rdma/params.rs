@@ -26,8 +26,8 @@ use rrdma::rdma::{
 /// Number of admin channels of an admin queue.
 pub const ADMIN_CHANNELS: usize = 2;
 
-/// Commands of an admin queue of rnvmf: one of the ULP's thread and of each admin channel, and the
-/// Asynchronous Event Request.
+/// Number of commands that an admin queue of rnvmf can have in flight: one of the ULP's thread, one of each
+/// admin channel, and the Asynchronous Event Request.
 const ADMIN_COMMANDS: u16 = ADMIN_CHANNELS as u16 + 2;
 
 /// Context that processes the completions of a queue.
@@ -53,7 +53,7 @@ pub struct QueueConfig {
     pub commands: u16,
     /// Context that processes completions.
     pub completions: CompletionMode,
-    /// Number of pages of a request's memory region. A device that registers fewer limits it.
+    /// Number of pages of a request's memory region, unless the device can register fewer only.
     pub pages: u32,
     /// Limit of in-capsule data.
     pub inline: InlineLimit,
@@ -104,7 +104,7 @@ pub enum ParamsError {
     QueueTooSmall(QueueTooSmall),
 }
 
-/// What is smaller than at the first connection.
+/// Reason why a connection cannot have the sizes of the first one.
 #[derive(Clone, Copy)]
 pub enum Smaller {
     /// The size of a queue that the target or the device supports.

@@ -9,7 +9,8 @@
 //!
 //! Three contexts call a queue:
 //!
-//! - The ULP's submitters, which find it under RCU. None is left after the ULP retracted the queue.
+//! - The ULP's submitters, which find the queue under RCU. None is left after the ULP has retracted the
+//!   queue: taken it out of its `RcuSlot`, and waited for a grace period.
 //! - Completion handlers. The last one returns before the drain does.
 //! - Connection events, until the CM ID is destroyed. They only report errors, which are ignored
 //!   once the queue is ending.

@@ -38,7 +38,7 @@ use rrdma::{
     sync::Msecs, //
 };
 
-/// What a command with a payload `P` is made from. The methods must not sleep.
+/// Source of a command with a payload `P`. The methods must not sleep.
 ///
 /// The methods are called only where their results are needed: then fewer values are kept while a
 /// command is prepared.
@@ -103,7 +103,7 @@ pub trait Ulp: Sized + Send + Sync + 'static {
     /// [`Queue::end`](super::queue::Queue::end).
     type Payload: Scatter + Send + 'static;
 
-    /// What the command of a request is made from, besides the payload.
+    /// Source of the command of a request, besides the payload.
     type Command: Entry<Self::Payload>;
 
     /// Counters of a queue; `()` if nobody reads them.

@@ -6,10 +6,9 @@
 //! listener ──▶ Requested ── accept ──▶ Connected ── end ──▶ (ended)
 //! ```
 //!
-//! Each step is a work item, and holds a lock, so they exclude each other. If the connection is to end
-//! before it is accepted, the first step begins the second. A connection is in the list of [`Connections`] until
-//! it has ended. It refers to its queue pair, whose context refers to the connection; the last step
-//! breaks this cycle.
+//! Each step is a work item that holds a lock, so the steps of a connection exclude each other. If the connection
+//! is to end before it is accepted, `accept` fails or queues `end`. A connection is in the list of [`Connections`] until
+//! it has ended. It refers to its queue pair, whose context refers to the connection; `end` breaks this cycle.
 
 use crate::{
     devices::{
@@ -110,11 +109,11 @@ use rrdma::{
 /// Time that a host has to complete the exchange of messages.
 const ACCEPT_TIME: Msecs = Msecs::from_secs(15);
 
-/// Time that a host has to send a Connect command on a connection. Later, the connection ends if the host
-/// has too many of these: the host may have lost it unnoticed.
+/// Time that a host has to send a Connect command on a connection. After that, the connection ends if the host
+/// has too many such connections: the host may have lost it unnoticed.
 const CONNECT_TIME: Msecs = Msecs::from_secs(30);
 
-/// Requests whose host has not completed the exchange of messages. More are rejected.
+/// Maximum number of requests of all hosts that wait for their step, or for the host. More are rejected.
 const MAX_REQUESTS: u32 = 256;
 
 /// The work item that accepts a request.
@@ -178,6 +177,10 @@ impl Connections {
     }
 
     /// Registers with the RDMA core. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`, or the error of the core.
     pub(crate) fn start(self: &Arc<Self>) -> Result {
         let client = client::Registration::new(self.clone() as Arc<_>);
         *self.client.lock() = Some(Arc::pin_init(client, GFP_KERNEL)?);
@@ -243,7 +246,7 @@ impl Connections {
         }
     }
 
-    /// Returns the connections of `host` that the target does not serve. May sleep.
+    /// Counts the connections of `host` that are not established, have no controller, or are ending. May sleep.
     fn load_of(&self, host: Address) -> HostLoad {
         let list = self.list.lock();
         let of_host = list.iter().filter(|known| known.host.ip() == host.ip());
@@ -318,8 +321,8 @@ impl DeviceEvents for Connections {
     }
 }
 
-/// Workqueues of the connections. An end waits until a disk has completed the commands of the host. So ends
-/// that wait do not delay requests of other hosts.
+/// Workqueues of the connections. To end one, a work item waits until a disk has completed the commands of the
+/// host. With a workqueue of their own, such items do not delay connection requests of other hosts.
 struct Workqueues {
     accept: OwnedQueue,
     end: OwnedQueue,

@@ -12,11 +12,12 @@
 //! ```
 //!
 //! A free slot is a `Request`. With a command, it owns the capsule, unless that is a shared receive without
-//! data. Without a free slot, a capsule is parked and its receive is not posted again, so that the
-//! host waits. Of a shared receive, a copy is parked. Without credits of the send queue, a command waits.
+//! data. Without a free slot, a capsule is parked: it is in `Slots::parked` until a slot is free. Its receive
+//! is not posted again meanwhile, so the host waits. A shared receive is posted again, and a copy of its
+//! capsule is parked. Without credits of the send queue, a command waits.
 //!
-//! Completions of a queue run in one work of the core, one after the other. Parked capsules are also
-//! started by the thread that accepts the connection, and responses come in any context.
+//! Completions of a queue run in one work item of the core, one after the other. Parked capsules are also
+//! started by the thread that accepts the connection. `respond` is called in any context.
 
 mod data_transfer;
 mod params;
@@ -159,7 +160,7 @@ pub(crate) struct TargetQueue {
     limits: DataLimits,
     #[pin]
     slots: IrqLock<Slots<Request<Rdma>>>,
-    /// Commands that wait for credits of the send queue. Held while they are tried again.
+    /// Commands that wait for credits of the send queue. The lock is held while they are tried again.
     #[pin]
     waiting: Mutex<KVec<Pending>>,
     is_waiting: AtomicBool,
@@ -237,7 +238,7 @@ impl TargetQueue {
         Ok(())
     }
 
-    /// Starts the commands that arrived, and those that follow. May sleep.
+    /// Starts the parked commands, and lets later ones start as they arrive. May sleep.
     pub(crate) fn start(queue: &QueuePair<Self>) {
         let this = queue.context();
         let parked = {
@@ -277,7 +278,7 @@ impl TargetQueue {
         this.sq.destroy();
     }
 
-    /// Starts no more commands. Any context.
+    /// Lets no further command start. Any context.
     fn stop(&self) {
         let mut slots = self.slots.lock();
         if slots.phase != Phase::Ended {
@@ -330,7 +331,7 @@ impl TargetQueue {
     }
 
     /// Posts a receive to a shared queue again.
-    // Apart, as it saves more registers.
+    // Not inlined, because it saves more registers than its callers.
     #[inline(never)]
     fn share(
         queue: &QueuePair<Self>,
@@ -353,7 +354,7 @@ impl TargetQueue {
         self.disconnect();
     }
 
-    /// Posts the receive of a queue that ends again, if it is shared.
+    /// Posts a shared receive again, though this queue ends: others need it. Drops any other receive.
     fn give_back(queue: &QueuePair<Self>, capsule: Operation<Capsule>) {
         if let Some(shared) = queue.shared_receives() {
             // If the device refuses it, the other queues have one less.
@@ -396,10 +397,10 @@ impl TargetQueue {
         }
     }
 
-    /// Passes a command to nvmet that took a shared receive. The receive is posted again at once, unless
-    /// the data of the command is in it: the commands of a host may take long, as it must answer RDMA
+    /// Passes a command that took a shared receive to nvmet. The receive is posted again at once, unless
+    /// the data of the command is in it: a command may take long, because its host must answer RDMA
     /// READs. Other hosts need the receive meanwhile.
-    // Apart, as it saves more registers.
+    // Not inlined, because it saves more registers than its callers.
     #[inline(never)]
     fn begin_shared(
         queue: &QueuePair<Self>,
@@ -498,7 +499,7 @@ impl TargetQueue {
         }
     }
 
-    /// Ends a command whose data is not where it may be.
+    /// Ends a command with the status `code`, and logs that.
     #[cold]
     fn refuse(queue: &QueuePair<Self>, parsed: Parsed<Rdma>, opcode: u8, code: Code) {
         let this = queue.context();
@@ -581,8 +582,8 @@ impl TargetQueue {
         }
     }
 
-    /// Frees the slot of a command whose response, with its data, is not posted any more. Context as
-    /// for [`release`](Self::release).
+    /// Frees the slot and the data of a command whose response has completed, or cannot be posted. Context
+    /// as for [`release`](Self::release).
     #[inline(always)]
     fn responded(&self, queue: &QueuePair<Self>, mut request: Request<Rdma>) {
         match request.take_data() {
@@ -646,8 +647,8 @@ impl TargetQueue {
         this.responded(queue, request);
     }
 
-    /// Gives a receive without a command back, and ends the connection. By value, so that the compiler
-    /// need not copy the completion of other receives to the stack.
+    /// Ends the connection because of a receive without a command. Takes values, so that the compiler need
+    /// not copy the completion of other receives to the stack.
     #[cold]
     fn refuse_capsule(
         queue: &QueuePair<Self>,
@@ -666,7 +667,7 @@ impl TargetQueue {
         }
     }
 
-    /// Lets a capsule wait, unless a slot was freed meanwhile.
+    /// Parks a capsule. Starts the first parked one if a slot was freed meanwhile. May sleep.
     #[cold]
     fn park(queue: &QueuePair<Self>, arrived: Arrived) {
         let this = queue.context();
@@ -730,7 +731,7 @@ impl TargetQueue {
         })
     }
 
-    /// Gives a command up whose data could not be read.
+    /// Abandons a command whose data could not be read, and ends the connection.
     #[cold]
     fn read_failed(
         &self,

@@ -94,7 +94,7 @@ impl<E: Endpoint> Id<E> {
     }
 
     /// Allows [`resolve`](Self::resolve) to bind to a source port of other CM IDs that allow it
-    /// too, unless one of them listens (`rdma_set_reuseaddr`).
+    /// too, unless one of them listens (`rdma_set_reuseaddr`). Any context.
     ///
     /// # Errors
     ///
@@ -195,7 +195,7 @@ pub(super) fn resolve_route(id: &CmId, limits: WaitLimits<'_>) -> Result<(), Err
     id.finish_step(Stage::Route, limits)
 }
 
-/// Begins what [`resolve_route`] does. May sleep.
+/// Begins to resolve the route, for which [`resolve_route`] also waits. May sleep.
 fn begin_route(id: &CmId, limits: WaitLimits<'_>) -> Result<(), Error> {
     id.begin_step(Stage::Route, limits, |limit| {
         // SAFETY: By the invariants of `CmId`, the CM ID is valid. Its address is resolved.
@@ -211,7 +211,7 @@ pub struct Addressed<E: Endpoint> {
 }
 
 impl<E: Endpoint> Addressed<E> {
-    /// The local device that the connection will use.
+    /// Returns the local device that the connection will use. Any context.
     pub fn device(&self) -> &Device {
         self.id.device()
     }
@@ -302,7 +302,7 @@ pub struct Prepared<E: Endpoint> {
 }
 
 impl<E: Endpoint> Prepared<E> {
-    /// The queue pair.
+    /// Returns the queue pair. Any context.
     pub fn queue_pair(&self) -> &Arc<QueuePair<E>> {
         &self.queue
     }
@@ -364,7 +364,7 @@ pub struct Connecting<E: Endpoint> {
 }
 
 impl<E: Endpoint> Connecting<E> {
-    /// The queue pair.
+    /// Returns the queue pair. Any context.
     pub fn queue_pair(&self) -> &Arc<QueuePair<E>> {
         &self.prepared.queue
     }

@@ -14,7 +14,7 @@ use crate::{
 };
 use kernel::sync::Arc;
 
-/// An established connection. Dropping it disconnects and drains the queue pair.
+/// An established connection. Dropping it disconnects and drains the queue pair, which sleeps.
 pub struct Connected<E: Endpoint> {
     // Dropped before `queue`, to which the CM ID points.
     id: BoundId,
@@ -39,17 +39,17 @@ impl<E: Endpoint> Connected<E> {
         }
     }
 
-    /// The queue pair.
+    /// Returns the queue pair. Any context.
     pub fn queue_pair(&self) -> &Arc<QueuePair<E>> {
         &self.queue
     }
 
-    /// Returns what the peer sent with its request or its reply.
+    /// Returns what the peer sent with its request or its reply. Any context.
     pub fn peer(&self) -> &PeerParameters {
         &self.peer
     }
 
-    /// Returns the number of RDMA reads and atomics that may be outstanding, as negotiated.
+    /// Returns the number of RDMA reads and atomics that may be outstanding, as negotiated. Any context.
     pub fn rd_atomic_limits(&self) -> RdAtomicLimits {
         self.rd_atomic
     }

@@ -23,7 +23,7 @@ use kernel::{
     types::Opaque, //
 };
 
-/// What the completion function of an operation needs. The function determines which field is set.
+/// Data for the completion function of an operation. The function determines which field is set.
 #[derive(Clone, Copy)]
 pub(in crate::rdma) union ForCompletion {
     /// Credits of the send queue that the operation returns.

@@ -34,7 +34,7 @@ impl SqCredits {
         }
     }
 
-    /// Returns whether there are no credits at all, also when none is taken.
+    /// Returns whether the send queue was created without credits. Any context.
     pub(in crate::rdma) fn is_empty(&self) -> bool {
         self.all == 0
     }

@@ -24,8 +24,8 @@ use kernel::{
     sync::Arc, //
 };
 
-/// A message that is sent on one queue pair again and again. It holds a credit of the send queue all its
-/// life, so the send queue always has room for it.
+/// A message that is sent repeatedly on one queue pair. It holds a credit of the send queue as long as it exists,
+/// so the send queue always has room for it.
 ///
 /// It is not `Sync`, so the operation that it is sent with is its only user, and sends it once at a time.
 /// It may be dropped in any context in which a reference to the queue pair may be dropped.
@@ -59,25 +59,25 @@ where
 }
 
 impl<E: QpContext> CreditedMessage<E> {
-    /// Returns the queue pair.
+    /// Returns the queue pair. Any context.
     #[inline]
     pub fn queue(&self) -> &Arc<QueuePair<E>> {
         &self.queue
     }
 
-    /// Returns the bytes for reading. See [`Message::read`].
+    /// Returns the bytes for reading. See [`Message::read`]. Any context.
     #[inline]
     pub fn read(&mut self) -> &[u8] {
         self.message.read()
     }
 
-    /// Returns a guard for writing the bytes. See [`Message::write`].
+    /// Returns a guard for writing the bytes. See [`Message::write`]. Any context.
     #[inline]
     pub fn write(&mut self) -> Writing<'_> {
         self.message.write()
     }
 
-    /// Returns the whole buffer to the device. See [`Message::give_back`].
+    /// Returns the whole buffer to the device. See [`Message::give_back`]. Any context.
     #[inline]
     pub fn give_back(&mut self) {
         self.message.give_back();
@@ -86,8 +86,8 @@ impl<E: QpContext> CreditedMessage<E> {
     /// Writes to `send` a signalled work request that sends the message on `queue`, completes with `cqe`,
     /// and invalidates a key of the peer. It may be posted as long as `self` exists.
     ///
-    /// It is made each time: a driver may read its `next` when it has completed, and `self` belongs to
-    /// somebody else.
+    /// It is written anew for each send: a driver may read its `next` after it has completed, when `self` has
+    /// another owner.
     ///
     /// # Errors
     ///

@@ -106,19 +106,19 @@ impl Messages {
 }
 
 impl Message {
-    /// Returns the bytes for reading. See [`DmaBuffer::read`].
+    /// Returns the bytes for reading. See [`DmaBuffer::read`]. Any context.
     #[inline]
     pub fn read(&mut self) -> &[u8] {
         self.buffer.read()
     }
 
-    /// Returns a guard for writing the bytes. See [`DmaBuffer::write`].
+    /// Returns a guard for writing the bytes. See [`DmaBuffer::write`]. Any context.
     #[inline]
     pub fn write(&mut self) -> Writing<'_> {
         self.buffer.write()
     }
 
-    /// Returns the whole buffer to the device, after [`Message::read`].
+    /// Returns the whole buffer to the device, after [`Message::read`]. Any context.
     #[inline]
     pub fn give_back(&mut self) {
         self.buffer.give_back();

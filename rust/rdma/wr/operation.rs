@@ -40,7 +40,7 @@ use kernel::{
 ///
 /// An operation is `'static`: once posted, it belongs to the device for an unlimited time.
 pub trait Complete<E: QpContext>: Sized + Send + 'static {
-    /// Called once for each time that the operation was posted.
+    /// Handles the completion of the operation, successful or flushed. Called once for each post.
     ///
     /// Runs in the context in which the completion queue is polled, see
     /// [`Poll`](crate::rdma::cq::Poll). That usually is a softirq. Then it must not sleep, nor drop
@@ -56,8 +56,8 @@ pub trait Receive<E: QpContext>: Complete<E> {
     /// Returns the memory that the device fills.
     fn buffer(&self) -> Sge<'_>;
 
-    /// Returns the memory that the device fills, if it is posted again and again. Then it takes the place
-    /// of [`buffer`](Self::buffer).
+    /// Returns the memory that the device fills, in place of [`buffer`](Self::buffer), if the operation is
+    /// posted repeatedly; `None` by default.
     #[inline]
     fn memory(&mut self) -> Option<&mut ReceiveMemory> {
         None
@@ -116,12 +116,12 @@ impl<T> Operation<T> {
         Operations::with_capacity(1).push(body)
     }
 
-    /// Returns the body, and frees the rest.
+    /// Returns the body, and frees the rest. Any context.
     pub fn into_inner(self) -> T {
         self.0.into_inner().body
     }
 
-    /// Passes the ownership to the caller, with the address of the body.
+    /// Passes the ownership to the caller, with the address of the body. Any context.
     #[inline]
     pub fn into_raw(self) -> NonNull<T> {
         let slot = self.0.into_raw();
@@ -129,7 +129,7 @@ impl<T> Operation<T> {
         unsafe { slot.byte_add(offset_of!(Slot<T>, body)).cast() }
     }
 
-    /// Takes the ownership back.
+    /// Takes the ownership back. Any context.
     ///
     /// # Safety
     ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Memory of receives that are posted again and again.
+//! Memory of receives that are posted repeatedly.
 
 use super::Sge;
 use crate::{
@@ -19,8 +19,8 @@ use crate::{
 use core::ffi::c_int;
 use kernel::prelude::*;
 
-/// One or two buffers that a message fills, one after the other, with the pieces of their work request,
-/// which are made once.
+/// One or two buffers of a receive, and the entries of its work request. A message fills the first buffer, then
+/// the second.
 ///
 /// # Invariants
 ///
@@ -38,8 +38,8 @@ pub struct ReceiveMemory {
 impl ReceiveMemory {
     /// Allocates a buffer of `first` bytes, and one of `second` bytes unless that is 0. May sleep.
     ///
-    /// A queue must have been created for [two
-    /// pieces](crate::rdma::qp::QpInitAttr::with_receive_sges) if there are two.
+    /// With two buffers, the queue on which the receive is posted must have been created for [two
+    /// pieces](crate::rdma::qp::QpInitAttr::with_receive_sges).
     ///
     /// # Errors
     ///
@@ -69,32 +69,33 @@ impl ReceiveMemory {
         })
     }
 
-    /// Returns the bytes of the first buffer, after making the writes of the device visible to the CPU.
+    /// Returns the bytes of the first buffer, after making the writes of the device visible to the CPU. Any
+    /// context.
     #[inline]
     pub fn first(&mut self) -> &[u8] {
         self.first.read()
     }
 
-    /// Returns the address of the first buffer for C, see [`DmaBuffer::lend`].
+    /// Returns the address of the first buffer for C, see [`DmaBuffer::lend`]. Any context.
     #[inline]
     pub fn lend_first(&mut self) -> *mut u8 {
         self.first.lend()
     }
 
-    /// Returns the first buffer to the device, after [`lend_first`](Self::lend_first).
+    /// Returns the first buffer to the device, after [`lend_first`](Self::lend_first). Any context.
     #[inline]
     pub fn give_first_back(&mut self) {
         self.first.give_back();
     }
 
     /// Returns the bytes of the second buffer, after making the writes of the device visible to the CPU.
-    /// Without a second buffer there are no bytes.
+    /// Empty if there is no second buffer. Any context.
     #[inline]
     pub fn second(&mut self) -> &[u8] {
         self.second.as_mut().map_or(&[], DmaBuffer::read)
     }
 
-    /// Returns the first buffer as an entry of a work request.
+    /// Returns the first buffer as an entry of a work request. Any context.
     #[inline]
     pub fn sge(&self) -> Sge<'_> {
         self.first.sge()
@@ -102,8 +103,8 @@ impl ReceiveMemory {
 
     /// Returns the work request, which completes with `cqe`. It names the pieces of `self`.
     ///
-    /// It is made each time: a device may read the link of a work request after that has completed, when
-    /// `self` belongs to somebody else.
+    /// It is made anew for each post: a driver may read `next` of a work request after it has completed, when
+    /// `self` has another owner.
     ///
     /// # Errors
     ///

@@ -21,6 +21,7 @@ pub(super) struct FixedVec<'r, T> {
 
 impl<'r, T> FixedVec<'r, T> {
     /// Creates a vector with `used` elements in `places`.
+    ///
     /// # Safety
     ///
     /// The first `used` of `places` must be initialised.

@@ -117,7 +117,7 @@ impl Association {
         controller.admin(&self.admin, Deadline::after(limit))
     }
 
-    /// Makes the queues available to disks, user space and scan work. Sleeps.
+    /// Publishes the queues: disks, user space and scan work find them from now on. Sleeps.
     pub(super) fn publish(&self, controller: &Controller) {
         let admin = self.admin.queue_pair();
         for channel in controller.admin_channels() {
@@ -156,7 +156,7 @@ impl Association {
     /// Tears down all queues. Requests in flight end as `inflight` says, and so do later ones.
     /// Sleeps.
     ///
-    /// The order is that of [`nvme_rdma_transport::queue`]: unpublish the queues, drain the queue
+    /// The order is that of [`nvme_rdma_transport::queue`]: retract the queues, drain the queue
     /// pairs, end the requests, free everything.
     pub(super) fn tear_down(self: KBox<Self>, controller: &Controller, inflight: InflightPolicy) {
         controller.holds_io.set(inflight != InflightPolicy::Fail);

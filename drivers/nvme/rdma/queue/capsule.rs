@@ -37,11 +37,11 @@ use rrdma::{
 /// A kind of commands: block requests (`Requests`) or the host's own (`Commands`). It has the type
 /// of their data, and of the queue that sends them.
 pub(super) trait CommandKind: Sized + 'static {
-    /// What a command is sent with, and returned with: a block request with its data, if any; or a
-    /// buffer of data, if any.
+    /// Data of a command, which the queue owns while the command is in flight: a block request with its data,
+    /// or an optional buffer.
     type Payload: Scatter + Send + 'static;
 
-    /// What a command is made from, besides its payload.
+    /// Source of a command, besides its payload.
     type Command: Entry<Self::Payload>;
 
     /// Context of the queue pair.
@@ -60,7 +60,7 @@ pub(super) type UlpOf<K> = <<K as CommandKind>::Queue as QueueContext>::Ulp;
 /// Work request that a capsule is posted with next, or was posted with last.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum InFlightWr {
-    /// None: posting failed, and the command ended.
+    /// None: posting failed, and the command has ended.
     Nothing,
     Command,
     Invalidation,
@@ -93,7 +93,11 @@ pub(super) struct Capsules<K: CommandKind> {
 }
 
 impl<K: CommandKind> Capsules<K> {
-    /// Returns an allocator for `count` capsules with regions of `pages` pages. May sleep.
+    /// Returns an allocator for `count` capsules with regions of `pages` pages. Allocates nothing yet.
+    ///
+    /// # Errors
+    ///
+    /// `EOPNOTSUPP` if the device cannot register memory.
     pub(super) fn new(pd: &Arc<ProtectionDomain>, count: u16, pages: u32) -> Result<Self> {
         let (device, count) = (pd.device().clone(), usize::from(count));
         Ok(Self {
@@ -104,6 +108,10 @@ impl<K: CommandKind> Capsules<K> {
     }
 
     /// Allocates the capsule of a tag. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if the device's limit of pages is exceeded; `ENOMEM`.
     pub(super) fn push(&mut self, tag: u16) -> Result<Operation<Capsule<K>>> {
         let Self {
             messages,
@@ -121,7 +129,11 @@ impl<K: CommandKind> Capsules<K> {
 }
 
 impl<K: CommandKind> Capsule<K> {
-    /// Adds the work requests of the command to a chain.
+    /// Adds the work requests of the command to a chain. Any context.
+    ///
+    /// # Errors
+    ///
+    /// Those of the chain.
     #[inline(always)]
     pub(super) fn chain<'a>(
         &'a self,

@@ -13,9 +13,9 @@
 //!
 //! A request that is alone only reads one flag here.
 //!
-//! There is no lock. A submitter that finds the batch in use posts its command alone. It may leave
-//! earlier commands in the batch: whoever uses the batch then either posts them, or adds a command,
-//! and so rings later. If the kernel preempts that submitter meanwhile, they wait until it runs.
+//! There is no lock. A submitter that finds the batch in use posts its command alone, and may leave
+//! earlier commands in the batch. The submitter that uses the batch then either posts them, or adds a
+//! command and rings later. If the kernel preempts that submitter meanwhile, they wait until it runs.
 
 use super::{
     capsule::Capsule,
@@ -75,9 +75,10 @@ impl Doorbell {
 
 /// Commands of a queue that wait to be posted.
 pub(super) struct SendBatch<K: SlotLookup> {
-    /// Claimed by the submitter that adds or posts. It is not full while it is not claimed.
+    /// Claimed by the submitter that adds or posts. Not full while unclaimed.
     waiting: Claim<Batch<K::Queue, Capsule<K>>>,
-    /// Whether commands may wait. The context that adds one posts it later, unless another does before.
+    /// Whether commands may wait. The context that adds a command posts it later, unless another context has
+    /// posted it by then.
     any: RelaxedBool,
 }
 
@@ -97,7 +98,7 @@ impl<K: SlotLookup> SendBatch<K> {
         })
     }
 
-    /// Returns whether commands may wait.
+    /// Returns whether commands may wait. Any context.
     #[inline]
     pub(super) fn is_waiting(&self) -> bool {
         self.any.get()
@@ -146,7 +147,7 @@ impl<K: SlotLookup> SendBatch<K> {
         }
     }
 
-    /// Returns the batch for several commands of one submitter; `None` if another submitter uses it.
+    /// Claims the batch for several commands of one submitter; `None` if another submitter uses it. Any context.
     #[inline(always)]
     pub(super) fn open<'a>(&'a self, queue: &'a QueuePair<K::Queue>) -> Option<OpenBatch<'a, K>> {
         Some(OpenBatch {
@@ -156,8 +157,8 @@ impl<K: SlotLookup> SendBatch<K> {
         })
     }
 
-    /// Returns the capsules that wait to their slots, which are then reclaimed. No command may be
-    /// added any more.
+    /// Gives the capsules that wait back to their slots, which the caller reclaims next. No submitter may
+    /// use the batch any more.
     pub(super) fn abandon(&self, queue: &K::Queue) {
         // No submitter is left that could have the claim.
         let Some(mut waiting) = self.waiting.try_claim() else {
@@ -179,7 +180,7 @@ pub(super) struct OpenBatch<'a, K: SlotLookup> {
 }
 
 impl<K: SlotLookup> OpenBatch<'_, K> {
-    /// Adds a command. Posts the batch when it is full, and rejects commands that cannot be posted.
+    /// Adds a command. Posts the batch when it is full, and rejects commands that cannot be posted. Any context.
     ///
     /// # Errors
     ///

@@ -91,8 +91,8 @@ pub(super) trait SlotLookup: CommandKind {
     /// Returns the slot of a tag; `None` if the tag belongs to another kind.
     fn slot(queue: &Self::Queue, tag: u16) -> Option<&Slot<Self>>;
 
-    /// Ends a command that was not sent, and whose submitter has left; unless the teardown owns its
-    /// payload. Any context.
+    /// Ends a command that was not sent, after its submission has returned. Does nothing if the teardown owns
+    /// its payload. Any context.
     fn finish(queue: &Self::Queue, unsent: Unsent<Self::Payload>);
 
     /// Completes a command. The target no longer has access to `payload`. `payload` is `None` if

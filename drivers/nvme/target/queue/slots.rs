@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Free slots of a queue, and capsules that wait for one.
+//! Free slots of a queue, and parked capsules: those that wait for a slot, or for the connection to be
+//! established.
 
 use crate::rdma::Rdma;
 use core::{
@@ -39,7 +40,7 @@ pub(super) trait Link: Sized {
     fn next(&mut self) -> &mut Option<Self>;
 }
 
-/// Free slots, the last one that was freed first.
+/// A list of free slots, from which the one that was freed last is taken first.
 pub(super) struct FreeSlots<R: Link>(Option<R>);
 
 impl<R: Link> FreeSlots<R> {
@@ -67,9 +68,9 @@ impl<R: Link> Drop for FreeSlots<R> {
     }
 }
 
-/// A capsule that waits.
+/// A parked capsule, see [`Slots::parked`].
 pub(super) enum Parked {
-    /// A receive of the queue's own. It is not posted meanwhile, so that the host waits.
+    /// A receive of the queue's own. It is not posted again while it is parked, so the host waits.
     Own(Arrived),
     /// A copy of a shared receive, which was posted again for other hosts.
     Copy(CapsuleCopy),
@@ -84,8 +85,8 @@ pub(super) struct CapsuleCopy {
     pub(super) data: Option<Sgl>,
 }
 
-/// Capsules that wait on a queue without a controller, at most: a Connect and one more. A host sends its first
-/// command after the response to Connect.
+/// Maximum number of parked capsules of a queue without a controller: a Connect and one more. A host sends its
+/// next command only after the response to Connect.
 pub(super) const MAX_PARKED_BEFORE_CONNECT: usize = 2;
 
 /// The transport's part of a command's request, for queue pairs with context `E`.
@@ -99,7 +100,8 @@ pub(crate) struct Slot<E: QpContext> {
 }
 
 impl<E: QpContext> Slot<E> {
-    /// Takes the memory of an RDMA READ or WRITE back, and returns the data.
+    /// Takes back the memory of an RDMA READ or WRITE, and returns the data. `None` if the queue pair keeps
+    /// both, see [`RdmaRw::finish`].
     #[inline(always)]
     pub(super) fn finish(&mut self, transferred: RdmaRw<Sgl, E>) -> Option<Sgl> {
         let finished = transferred.finish()?;
@@ -107,14 +109,14 @@ impl<E: QpContext> Slot<E> {
         Some(finished.data)
     }
 
-    /// Takes the memory of an RDMA READ or WRITE back that failed.
+    /// Takes back the memory of an RDMA READ or WRITE that failed, and drops the data.
     #[cold]
     pub(super) fn give_up(&mut self, transferred: RdmaRw<Sgl, E>) {
         self.finish(transferred);
     }
 }
 
-/// Slots, which are requests `R`, and capsules of a queue.
+/// The free slots of a queue, which are requests `R`, and its parked capsules.
 pub(super) struct Slots<R: Link> {
     pub(super) phase: Phase,
     pub(super) free: FreeSlots<R>,
@@ -125,17 +127,18 @@ pub(super) struct Slots<R: Link> {
 /// Whether commands may be started.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Not before the connection is established.
+    /// No: the connection is not yet established.
     Waiting,
+    /// Yes.
     Live,
-    /// Not any more.
+    /// No: the connection is to end.
     Stopped,
-    /// Never again: slots are freed.
+    /// No: the connection has ended, and slots are dropped when they become free.
     Ended,
 }
 
 impl<R: Link> Slots<R> {
-    /// Returns a slot for a capsule that arrives.
+    /// Takes a slot for a capsule that arrives; `None` if it must be parked.
     #[inline(always)]
     pub(super) fn take(&mut self) -> Option<R> {
         match self.phase == Phase::Live && self.parked.is_empty() {
@@ -144,7 +147,8 @@ impl<R: Link> Slots<R> {
         }
     }
 
-    /// Returns a parked capsule to start, and its slot.
+    /// Takes out the first parked capsule, with a slot for it; `None` if there is no capsule or no slot, or if
+    /// no command may start.
     #[cold]
     pub(super) fn next(&mut self) -> Option<(Parked, R)> {
         if self.phase != Phase::Live || self.parked.is_empty() {
@@ -154,11 +158,11 @@ impl<R: Link> Slots<R> {
         Some((self.parked.remove(0).ok()?, request))
     }
 
-    /// Lets a capsule wait as the last of `most`, and returns one to start if a slot was freed meanwhile.
+    /// Parks a capsule, and returns the first parked one to start if a slot was freed meanwhile.
     ///
     /// # Errors
     ///
-    /// Returns the capsule if too many wait.
+    /// Returns the capsule if `most` are parked.
     #[cold]
     pub(super) fn park(
         &mut self,
@@ -182,7 +186,7 @@ pub(super) fn put<T>(place: &mut Option<T>, value: Option<T>) {
     mem::forget(mem::replace(place, value));
 }
 
-/// Drops what is rarely there, out of the way of what is frequent.
+/// Drops a value that is rarely there. Not inlined, to keep its drop out of the hot path.
 #[cold]
 #[inline(never)]
 pub(super) fn discard<T>(_value: T) {}
