@@ -272,6 +272,7 @@ impl<T: Transport> Controller<T> {
                 bindings::cancel_work_sync(this.recovery_work.get());
                 bindings::cancel_work_sync(this.abort_work.get());
                 bindings::cancel_delayed_work_sync(this.reconnect_work.get());
+                bindings::cancel_core_works(this.as_raw());
             }
             if this.created.get() {
                 // SAFETY: The options belong to the controller, and `this` is their last user.

@@ -114,10 +114,6 @@ impl<T: Transport> CtrlOps<T> {
     unsafe extern "C" fn delete_ctrl(ctrl: *mut bindings::nvme_ctrl) {
         // SAFETY: By the safety requirements of this function.
         shut_down(unsafe { Controller::<T>::from_raw(ctrl) }, TagSets::Own);
-        // SAFETY: By the safety requirements of this function. The admin queue is disconnected, so no event
-        // queues the work item any more. It may still be queued by an event that came after
-        // `nvme_stop_ctrl()`, which waits for it, too. C: `nvme_rdma_destroy_admin_queue()`.
-        unsafe { bindings::cancel_work_sync(&raw mut (*ctrl).async_event_work) };
     }
 
     /// Disconnects all queues, and connects them again. C: `nvme_rdma_reset_ctrl_work()`.

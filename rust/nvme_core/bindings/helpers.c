@@ -168,6 +168,22 @@ nvme_core_helper_init_works(struct work_struct *reset, work_func_t reset_fn,
 	INIT_DELAYED_WORK(reconnect, reconnect_fn);
 }
 
+/*
+ * Stops what nvme_stop_ctrl() has stopped, too. Until the queues are
+ * disconnected, an event, the end of a scan or an ANA log may start it again.
+ * The functions do nothing for a controller that is not live.
+ */
+__nvme_core_helper void
+nvme_core_helper_cancel_core_works(struct nvme_ctrl *ctrl)
+{
+	cancel_work_sync(&ctrl->scan_work);
+	cancel_work_sync(&ctrl->async_event_work);
+#ifdef CONFIG_NVME_MULTIPATH
+	timer_delete_sync(&ctrl->anatt_timer);
+	cancel_work_sync(&ctrl->ana_work);
+#endif
+}
+
 __nvme_core_helper void
 nvme_core_helper_queue_reset_work(struct work_struct *work)
 {
