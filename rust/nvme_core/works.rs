@@ -338,11 +338,13 @@ fn add<T: Transport>(controller: &Controller<T>) -> Result<(), SetupError> {
     let ctrl = controller.as_raw();
     // SAFETY: The controller is initialised.
     unsafe {
+        // Before its attributes exist: a write to `reset_controller` would reset a new controller while this
+        // thread sets it up, but not one that connects.
+        bindings::nvme_change_ctrl_state(ctrl, bindings::nvme_ctrl_state_NVME_CTRL_CONNECTING);
         let added = bindings::nvme_add_ctrl(ctrl);
         if added != 0 {
             return Err(SetupError(added));
         }
-        bindings::nvme_change_ctrl_state(ctrl, bindings::nvme_ctrl_state_NVME_CTRL_CONNECTING);
         if let Err(failure) = setup::setup(controller, TagSets::Own) {
             bindings::nvme_uninit_ctrl(ctrl);
             return Err(failure);

@@ -89,6 +89,27 @@ reset_under_io() {
 	same "error recoveries" 0 "$(logged "$CTRL: .*starting error recovery")"
 }
 
+# reset_controller is written while the controller is created. A controller that is not live refuses.
+reset_while_it_is_created() {
+	local _
+	start_pair
+	reset_endlessly &
+	defer end_process $!
+	for _ in {1..20}; do
+		connect_to "$NQN" "$TARGET4"
+		disconnect "$CTRL"
+	done
+}
+
+reset_endlessly() {
+	local attribute
+	while :; do
+		for attribute in /sys/class/nvme/nvme*/reset_controller; do
+			echo 1 >"$attribute" || true
+		done
+	done 2>/dev/null
+}
+
 # The controller is reset while nvme-core adds disks. A disk that is added during the teardown was not
 # quiesced with the others, so it must not be unquiesced with them: the kernel would warn.
 reset_while_disks_are_added() {
@@ -219,8 +240,15 @@ disconnect_from_silent_target() {
 	connect "$TARGET4"
 	silence
 	nvme disconnect -d "$CTRL" &
-	wait_until $((ADMIN_TIMEOUT + SOON)) is_gone "$CTRL" ||
+	# nvme-core sets the time-out of the I/O queues, which are freed first.
+	wait_until $((ADMIN_TIMEOUT + SOON)) is_gone_after_a_write "$CTRL" ||
 		fail "$CTRL is in state $(ctrl_field "$CTRL" state)"
+}
+
+# is_gone_after_a_write CTRL: write to an attribute of a controller; return whether it is gone.
+is_gone_after_a_write() {
+	echo 30000 2>"$SCRATCH/write" >"/sys/class/nvme/$1/io_timeout" || true
+	is_gone "$1"
 }
 
 disconnect_while_it_reconnects() {
@@ -299,6 +327,7 @@ main setup \
 	comes_back_with_smaller_queues \
 	silence_under_io \
 	reset_under_io \
+	reset_while_it_is_created \
 	reset_while_disks_are_added \
 	queues_follow_what_is_granted \
 	hardware_queues_are_changed_for_another_number \
