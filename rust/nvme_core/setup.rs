@@ -20,6 +20,7 @@ use crate::{
         Transport, //
     },
 };
+use core::ptr;
 use kernel::prelude::*;
 use rrdma::errno;
 
@@ -428,7 +429,9 @@ pub(crate) fn teardown_io<T: Transport>(controller: &Controller<T>, tag_sets: Ta
         bindings::nvme_unquiesce_io_queues(ctrl);
         if tag_sets == TagSets::Own {
             bindings::nvme_remove_io_tag_set(ctrl);
-            (*ctrl).tagset = core::ptr::null_mut();
+            (*ctrl).tagset = ptr::null_mut();
+            // nvme-core sets its time-out when somebody writes to `io_timeout`.
+            (*ctrl).connect_q = ptr::null_mut();
         }
     }
 }
