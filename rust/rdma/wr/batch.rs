@@ -4,7 +4,10 @@
 
 use super::{
     operation::Slot,
-    post::PostedOperations,
+    post::{
+        PostFailure,
+        PostedOperations, //
+    },
     request::Request,
     wr_buffer::{
         self,
@@ -243,21 +246,59 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
     /// - `EINVAL`: the batch was filled for another queue pair.
     #[inline]
     pub fn post(&mut self, queue: &QueuePair<E>) -> Result {
+        self.post_within(&rcu::read_lock(), queue)
+    }
+
+    /// Posts all operations in the batch as [`post`](Self::post) does, for callers that are already in an
+    /// RCU read-side critical section.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`post`](Self::post).
+    #[inline(always)]
+    pub fn post_within(&mut self, grace: &rcu::Guard, queue: &QueuePair<E>) -> Result {
         if self.is_empty() {
             return Ok(());
         }
-        if self.refused {
-            return Err(EBUSY);
-        }
+        // While operations must be taken back, this is not the queue pair of the batch either.
         if self.queue != queue.serial() {
-            return Err(EINVAL);
+            return Err(match self.refused {
+                true => EBUSY,
+                false => EINVAL,
+            });
         }
-        let entries = Entries(&self.entries);
-        // SAFETY: The work requests are complete by the type invariants. The memory that they name
-        // belongs to the slots; slots of posted work requests are given up below. The last work
-        // request of each slot is in `requests`, so it does not change when the slot completes.
-        let posted = unsafe { queue.post_requests(&rcu::read_lock(), self.list, entries) };
-        match posted {
+        // SAFETY: The batch is not empty, so `refused` is false, and the work requests are complete, by
+        // the type invariants. The memory that they name belongs to the slots; slots of posted work
+        // requests are given up below. The last work request of each slot is in `requests`, so it does
+        // not change when the slot completes.
+        match unsafe { queue.try_post(grace, self.list) } {
+            Ok(()) => {
+                self.forget();
+                Ok(())
+            }
+            // SAFETY: The list was posted above.
+            Err(failure) => unsafe { self.failed(grace, queue, failure) },
+        }
+    }
+
+    /// Handles a failure to post the batch.
+    ///
+    /// # Safety
+    ///
+    /// `failure` must be that of posting the list of the batch to `queue`, within the critical section of
+    /// `_grace`.
+    // Apart, so that the common path keeps nothing for it.
+    #[cold]
+    #[inline(never)]
+    unsafe fn failed(
+        &mut self,
+        _grace: &rcu::Guard,
+        queue: &QueuePair<E>,
+        failure: PostFailure,
+    ) -> Result {
+        let (first, length) = (self.list.first(), self.list.len());
+        // SAFETY: By the safety requirements, and as in `post_within`.
+        match unsafe { queue.stop_at(first, length, failure, Entries(&self.entries)) } {
             Ok(()) => {
                 self.forget();
                 Ok(())

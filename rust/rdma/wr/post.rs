@@ -32,6 +32,7 @@ use crate::{
             Rtr, //
         },
     },
+    sync::RcuReadLock,
 };
 use core::{
     mem::MaybeUninit,
@@ -91,6 +92,10 @@ pub(super) trait PostedOperations {
     fn split(&self, posted: u32) -> Option<NonNull<CqeNode>>;
 }
 
+/// Why a list could not be posted, and the first work request that was not posted; null if the send queue
+/// had too few credits for the list.
+pub(super) type PostFailure = (Error, *const bindings::ib_send_wr);
+
 /// A single operation. Its last work request completes it, and was not posted, so the list is valid.
 struct Single(NonNull<CqeNode>);
 
@@ -138,7 +143,7 @@ impl<E: QpContext> QueuePair<E> {
         operation: Operation<T>,
         build: impl for<'a> FnOnce(&'a T, &mut Chain<'a, '_, E>) -> Result,
     ) -> Result<(), Unposted<T>> {
-        self.post_send_within(&rcu::read_lock(), operation, build)
+        self.post_send_within(&RcuReadLock::new(), operation, build)
     }
 
     /// Posts `operation` as [`post_send`](Self::post_send) does, for callers that are already in an
@@ -225,21 +230,38 @@ impl<E: QpContext> QueuePair<E> {
         list: WrList,
         operations: impl PostedOperations,
     ) -> Result<(), (Error, u32)> {
-        if self.sq_credits.take(list.len()).is_err() {
-            return Err((self.refuse(list.first(), list.len()), 0));
-        }
-        // A drain waits for the guard. So it finds an operation that is partially posted here in
-        // the list.
-        self.count_sends(list.len());
         // SAFETY: By the safety requirements of this function.
-        match unsafe { self.post_raw_send(list.first(), grace) } {
+        match unsafe { self.try_post(grace, list) } {
             Ok(()) => Ok(()),
             // SAFETY: By the safety requirements of this function.
             Err(failure) => unsafe { self.stop_at(list.first(), list.len(), failure, operations) },
         }
     }
 
-    /// Undoes the work requests of a list from `bad` on. Those before it were posted.
+    /// Posts a list. On error, [`stop_at`](Self::stop_at) must be called with the result, within the same
+    /// RCU read-side critical section.
+    ///
+    /// # Safety
+    ///
+    /// Those of [`post_requests`](Self::post_requests).
+    #[inline(always)]
+    pub(super) unsafe fn try_post(
+        &self,
+        grace: &rcu::Guard,
+        list: WrList,
+    ) -> Result<(), PostFailure> {
+        if self.sq_credits.take(list.len()).is_err() {
+            return Err((ENOMEM, ptr::null()));
+        }
+        // A drain waits for the guard. So it finds an operation that is partially posted here in
+        // the list.
+        self.count_sends(list.len());
+        // SAFETY: By the safety requirements of this function.
+        unsafe { self.post_raw_send(list.first(), grace) }
+    }
+
+    /// Undoes the work requests of a list from `bad` on, which is that of `failure`. Those before it were
+    /// posted. Returns how many were.
     ///
     /// A device that reports a full queue in spite of the credits does not report what it took. All
     /// but the last work request may be posted then. The operations of these are not returned, and
@@ -250,13 +272,16 @@ impl<E: QpContext> QueuePair<E> {
     /// Those of [`post_requests`](Self::post_requests).
     #[cold]
     #[inline(never)]
-    unsafe fn stop_at(
+    pub(super) unsafe fn stop_at(
         &self,
         first: *mut bindings::ib_send_wr,
         length: u32,
-        (error, bad): (Error, *const bindings::ib_send_wr),
+        (error, bad): PostFailure,
         operations: impl PostedOperations,
     ) -> Result<(), (Error, u32)> {
+        if bad.is_null() {
+            return Err((self.refuse(first, length), 0));
+        }
         let position = match ptr::eq(bad, first) {
             true => 0,
             false => operations.position(first, length, bad).unwrap_or(0),
@@ -325,7 +350,7 @@ impl<E: QpContext> QueuePair<E> {
     /// - Any error of the driver; `ENOMEM` if the receive queue is full.
     #[inline(always)]
     pub fn post_receive<T: Receive<E>>(&self, operation: Operation<T>) -> Result<(), Unposted<T>> {
-        self.post_receive_within(&rcu::read_lock(), operation)
+        self.post_receive_within(&RcuReadLock::new(), operation)
     }
 
     /// Posts a receive as [`post_receive`](Self::post_receive) does, for callers that are already in an
