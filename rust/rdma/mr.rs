@@ -588,17 +588,23 @@ impl<D: Scatter> Region<D> {
         }
         match self.registered.get().is_on_queue_of(registered) {
             true => Ok(()),
-            false => self.admit_first(pd, cqe),
+            false => self.admit_first(pd, registered, cqe),
         }
     }
 
     #[cold]
-    fn admit_first(&self, pd: &ProtectionDomain, cqe: *mut bindings::ib_cqe) -> Result {
+    fn admit_first(
+        &self,
+        pd: &ProtectionDomain,
+        registered: RegSeq,
+        cqe: *mut bindings::ib_cqe,
+    ) -> Result {
         if !self.registered.get().is_never() || !ptr::eq(&*self.mr.pd, pd) {
             return Err(EINVAL);
         }
         // SAFETY: The region was never registered, so nobody else uses the work request.
         unsafe { (*self.register.get()).wr.wr.__bindgen_anon_1.wr_cqe = cqe };
+        self.registered.set(registered);
         Ok(())
     }
 
@@ -607,7 +613,7 @@ impl<D: Scatter> Region<D> {
     /// operation: then a device's driver has read this one when the operation completes.
     #[inline]
     pub(in crate::rdma) fn register(&self, registered: RegSeq) -> *mut bindings::ib_send_wr {
-        self.registered.set(registered);
+        self.registered.set(registered.after(self.registered.get()));
         self.state.set(State::Valid);
         let register = self.register.get();
         // SAFETY: A region is not `Sync`, and is not registered in state `Mapped`. So nobody else
@@ -665,11 +671,15 @@ fn allowed(direction: Direction) -> bindings::ib_access_flags {
     const WRITE: bindings::ib_access_flags = bindings::ib_access_flags_IB_ACCESS_REMOTE_WRITE
         | bindings::ib_access_flags_IB_ACCESS_LOCAL_WRITE;
 
-    match direction {
-        Direction::ToDevice => READ,
-        Direction::FromDevice => WRITE,
-        Direction::Both => READ | WRITE,
-    }
+    // A table, which takes fewer instructions than branches.
+    const ALLOWED: [bindings::ib_access_flags; 3] = {
+        let mut allowed = [0; 3];
+        allowed[Direction::ToDevice as usize] = READ;
+        allowed[Direction::FromDevice as usize] = WRITE;
+        allowed[Direction::Both as usize] = READ | WRITE;
+        allowed
+    };
+    ALLOWED[direction as usize]
 }
 
 /// Advances the key of a region: its lower 8 bits change. C: `ib_inc_rkey` and
