@@ -74,11 +74,11 @@ pub(in crate::rdma) fn with_receive_wr<E: QpContext>(
 
 /// The operations of a list of `length` work requests that the device refused in part. The list begins with
 /// `first`.
-pub(super) trait PostedOperations {
+pub(super) trait PostedOperations: Copy {
     /// Returns the number of the first work request that was not posted; `None` if it is not in the
     /// list. Reads no operation that was posted whole.
     fn position(
-        &self,
+        self,
         first: *mut bindings::ib_send_wr,
         length: u32,
         bad: *const bindings::ib_send_wr,
@@ -89,7 +89,12 @@ pub(super) trait PostedOperations {
 
     /// Returns the operation of work request number `posted`, if an earlier work request belongs to the
     /// same operation, which then is partially posted.
-    fn split(&self, posted: u32) -> Option<NonNull<CqeNode>>;
+    fn split(
+        self,
+        first: *mut bindings::ib_send_wr,
+        length: u32,
+        posted: u32,
+    ) -> Option<NonNull<CqeNode>>;
 }
 
 /// Why a list could not be posted, and the first work request that was not posted; null if the send queue
@@ -97,11 +102,12 @@ pub(super) trait PostedOperations {
 pub(super) type PostFailure = (Error, *const bindings::ib_send_wr);
 
 /// A single operation. Its last work request completes it, and was not posted, so the list is valid.
+#[derive(Clone, Copy)]
 struct Single(NonNull<CqeNode>);
 
 impl PostedOperations for Single {
     fn position(
-        &self,
+        self,
         first: *mut bindings::ib_send_wr,
         length: u32,
         bad: *const bindings::ib_send_wr,
@@ -115,7 +121,12 @@ impl PostedOperations for Single {
         unsafe { wr_buffer::at(first, length.saturating_sub(1)) }
     }
 
-    fn split(&self, posted: u32) -> Option<NonNull<CqeNode>> {
+    fn split(
+        self,
+        _first: *mut bindings::ib_send_wr,
+        _length: u32,
+        posted: u32,
+    ) -> Option<NonNull<CqeNode>> {
         (posted != 0).then_some(self.0)
     }
 }
@@ -296,7 +307,7 @@ impl<E: QpContext> QueuePair<E> {
         self.sq_credits.put(unposted);
         self.forget_sends(unposted);
         wr_buffer::undo(unposted_wr, unposted, 0);
-        match operations.split(posted) {
+        match operations.split(first, length, posted) {
             // SAFETY: By the safety requirements nothing else completes the operation. The work
             // request that would complete it was not posted: the post failed, so the last work
             // request was not, whatever the device reports.

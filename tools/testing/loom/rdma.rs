@@ -52,7 +52,6 @@ pub(crate) mod wr {
 
     #[expect(dead_code, reason = "the stand-in allocates nothing")]
     pub(crate) struct BatchCapacity {
-        pub(crate) operations: usize,
         pub(crate) requests: usize,
         pub(crate) pieces: usize,
     }
@@ -82,7 +81,7 @@ pub(crate) mod wr {
         pub(crate) fn new(capacity: BatchCapacity) -> Result<Self, Error> {
             Ok(Self {
                 operations: Vec::new(),
-                capacity: capacity.operations,
+                capacity: capacity.requests,
                 _queue: PhantomData,
             })
         }

@@ -89,7 +89,6 @@ impl<K: SlotLookup> SendBatch<K> {
     pub(super) fn new(config: &QueueConfig) -> Result<Self> {
         let commands = usize::from(config.requests.min(COMMANDS));
         let room = BatchCapacity {
-            operations: commands,
             // A send each. The registration and the memory pieces are in the capsule.
             requests: commands,
             pieces: 0,
