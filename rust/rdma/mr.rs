@@ -690,11 +690,15 @@ fn allowed(direction: Direction) -> bindings::ib_access_flags {
 /// The caller must own the region, which must not be registered.
 #[inline]
 unsafe fn advance_key(mr: NonNull<bindings::ib_mr>) {
-    const COUNTER: u32 = 0xff;
+    /// Offset of the lower 8 bits in a key.
+    const COUNTER: usize = if cfg!(target_endian = "little") { 0 } else { 3 };
 
-    // SAFETY: By the safety requirements nobody else uses `mr`.
-    let mr = unsafe { &mut *mr.as_ptr() };
-    let next = mr.rkey.wrapping_add(1) & COUNTER;
-    mr.lkey = (mr.lkey & !COUNTER) | next;
-    mr.rkey = (mr.rkey & !COUNTER) | next;
+    let mr = mr.as_ptr();
+    // SAFETY: By the safety requirements nobody else uses `mr`. The offset is within a key.
+    unsafe {
+        let next = ((*mr).rkey as u8).wrapping_add(1);
+        // Only this byte, which takes fewer instructions than the whole keys.
+        (&raw mut (*mr).lkey).cast::<u8>().add(COUNTER).write(next);
+        (&raw mut (*mr).rkey).cast::<u8>().add(COUNTER).write(next);
+    }
 }
