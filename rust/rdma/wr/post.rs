@@ -59,7 +59,7 @@ pub(in crate::rdma) fn with_receive_wr<E: QpContext>(
     cqe: *mut bindings::ib_cqe,
     post: impl FnOnce(&bindings::ib_recv_wr) -> Result,
 ) -> Result {
-    if let Some(own) = receive.memory() {
+    if let Some(own) = receive.pieces() {
         return post(&own.work_request(memory, cqe)?);
     }
     let mut piece = receive.buffer().as_sink(memory)?;
