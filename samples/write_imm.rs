@@ -129,7 +129,6 @@ impl<'a> Writing<'a> {
             offset = offset.saturating_add(length);
         }
         let room = BatchCapacity {
-            operations: parts.len(),
             requests: parts.len(),
             pieces: parts.len(),
         };

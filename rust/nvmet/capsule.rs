@@ -20,6 +20,7 @@ use rrdma::{
             Operation,
             Receive,
             ReceiveMemory,
+            ReceivePieces,
             Sge, //
         },
     },
@@ -141,7 +142,7 @@ impl<E: CapsuleReceiver> Receive<E> for Capsule {
     }
 
     #[inline]
-    fn memory(&mut self) -> Option<&mut ReceiveMemory> {
-        Some(&mut self.memory)
+    fn pieces(&mut self) -> Option<ReceivePieces<'_>> {
+        Some(self.memory.pieces())
     }
 }

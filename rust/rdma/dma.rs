@@ -309,43 +309,36 @@ impl DmaBuffer {
         ))
     }
 
+    // The helpers get fields by value: a soft device would keep the address of the buffer for a function
+    // that takes it.
+
     #[inline(always)]
     fn sync_for_cpu(&self) {
         if !self.uses_virt_dma {
-            self.sync_of_device_for_cpu();
+            // SAFETY: By the type invariant, the buffer is a part of a mapping with these arguments.
+            unsafe {
+                bindings::ib_dma_sync_single_for_cpu(
+                    self.device,
+                    self.address,
+                    self.length as usize,
+                    self.direction.as_raw(),
+                )
+            }
         }
     }
 
     #[inline(always)]
     fn sync_for_device(&self) {
         if !self.uses_virt_dma {
-            self.sync_of_device_for_device();
-        }
-    }
-
-    #[inline(never)]
-    fn sync_of_device_for_cpu(&self) {
-        // SAFETY: By the type invariant, the buffer is a part of a mapping with these arguments.
-        unsafe {
-            bindings::ib_dma_sync_single_for_cpu(
-                self.device,
-                self.address,
-                self.length as usize,
-                self.direction.as_raw(),
-            )
-        }
-    }
-
-    #[inline(never)]
-    fn sync_of_device_for_device(&self) {
-        // SAFETY: By the type invariant, the buffer is a part of a mapping with these arguments.
-        unsafe {
-            bindings::ib_dma_sync_single_for_device(
-                self.device,
-                self.address,
-                self.length as usize,
-                self.direction.as_raw(),
-            )
+            // SAFETY: By the type invariant, the buffer is a part of a mapping with these arguments.
+            unsafe {
+                bindings::ib_dma_sync_single_for_device(
+                    self.device,
+                    self.address,
+                    self.length as usize,
+                    self.direction.as_raw(),
+                )
+            }
         }
     }
 }
@@ -387,15 +380,18 @@ impl Drop for Writing<'_> {
 ///   and does not change until it is unmapped.
 /// - `mapped` is zero between [`ScatterMap::unmap`] and [`ScatterMap::map`].
 /// - `device` is that of `_pd`, which keeps it registered.
+// The first field is one that no I/O reads: a field at the address of the map would be read by a pointer
+// that the compiler keeps for the functions which take the map.
+#[repr(C)]
 pub(crate) struct ScatterMap {
-    table: Pin<ChunkBox<ScatterTable>>,
-    mapped: u32,
-    direction: Direction,
-    // Copied to this struct because each I/O reads them.
-    uses_virt_dma: bool,
-    device: *mut bindings::ib_device,
     /// Keeps the device registered.
     _pd: Arc<ProtectionDomain>,
+    table: Pin<ChunkBox<ScatterTable>>,
+    // Copied to this struct because each I/O reads them.
+    device: *mut bindings::ib_device,
+    mapped: u32,
+    direction: Direction,
+    uses_virt_dma: bool,
 }
 
 impl ScatterMap {
@@ -436,26 +432,44 @@ impl ScatterMap {
     ) -> Result {
         // Before the calls, so that it is not kept across them.
         self.direction = direction;
-        let mut table = self.table.as_mut();
-        let mapped = match data.fill(table.as_mut()) {
+        let filled = data.fill(self.table.as_mut());
+        let mapped = match filled.map(|()| self.table.entries()) {
             // Some requests without data have no direction, such as flushes.
-            Ok(()) if table.entries() == 0 => Ok(0),
-            Ok(()) if allows => {
-                // SAFETY: By the type invariant.
-                unsafe { map_listed(self.device, self.uses_virt_dma, &table, &self.direction) }
-            }
-            Ok(()) => Err(EINVAL),
+            Ok(0) => Ok(0),
+            Ok(entries) if allows => self.map_listed(entries),
+            Ok(_) => Err(EINVAL),
             Err(error) => Err(error),
         };
         match mapped {
             // INVARIANT: Mapped, or empty. While it is mapped, `table` is not changed.
             Ok(mapped) => self.mapped = mapped,
             Err(error) => {
-                table.clear();
+                self.table.as_mut().clear();
                 return Err(error);
             }
         }
         Ok(())
+    }
+
+    /// Maps the table, which has `entries` entries and is not mapped, and returns the number of mapped ones.
+    #[inline(always)]
+    fn map_listed(&self, entries: u32) -> Result<u32> {
+        let (device, sgl, entries) = (self.device, self.table.sgl(), entries.try_into()?);
+        // SAFETY: The device is registered by the type invariant. The table has `entries` entries and is
+        // pinned.
+        let mapped = unsafe {
+            // The two cases of the C function, so a soft device takes no call of a helper. The helper gets
+            // the direction by value: a soft device would keep the address of the map for a function that
+            // takes it.
+            match self.uses_virt_dma {
+                true => bindings::ib_dma_virt_map_sg(device, sgl, entries),
+                false => bindings::ib_dma_map_sg(device, sgl, entries, self.direction.as_raw()),
+            }
+        };
+        match u32::try_from(mapped) {
+            Ok(0) | Err(_) => Err(EIO),
+            Ok(mapped) => Ok(mapped),
+        }
     }
 
     /// Unmaps and clears the table. Any context.
@@ -508,50 +522,6 @@ impl ScatterMap {
             map: self,
         }
     }
-}
-
-/// Maps a table, which has entries, and returns the number of mapped ones.
-///
-/// # Safety
-///
-/// `device` is registered.
-#[inline(always)]
-unsafe fn map_listed(
-    device: *mut bindings::ib_device,
-    uses_virt_dma: bool,
-    table: &ScatterTable,
-    direction: &Direction,
-) -> Result<u32> {
-    let entries = table.entries();
-    let (sgl, entries) = (table.sgl(), entries.try_into()?);
-    // The two cases of the C function, so a soft device takes no call of a helper.
-    let mapped = match uses_virt_dma {
-        // SAFETY: The device is registered. The table has `entries` entries and is pinned.
-        true => unsafe { bindings::ib_dma_virt_map_sg(device, sgl, entries) },
-        // SAFETY: As above.
-        false => unsafe { map_of_device(device, sgl, entries, direction) },
-    };
-    match u32::try_from(mapped) {
-        Ok(0) | Err(_) => Err(EIO),
-        Ok(mapped) => Ok(mapped),
-    }
-}
-
-/// Maps a list for a device that uses DMA addresses. The direction is read here, so that a soft device
-/// does not keep it.
-///
-/// # Safety
-///
-/// `device` is registered. The list has `entries` entries and is pinned.
-#[inline(never)]
-unsafe fn map_of_device(
-    device: *mut bindings::ib_device,
-    sgl: *mut bindings::scatterlist,
-    entries: i32,
-    direction: &Direction,
-) -> i32 {
-    // SAFETY: By the safety requirements of this function.
-    unsafe { bindings::ib_dma_map_sg(device, sgl, entries, direction.as_raw()) }
 }
 
 impl Drop for ScatterMap {

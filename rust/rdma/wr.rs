@@ -58,7 +58,11 @@ pub use operation::{
 };
 pub(super) use post::with_receive_wr;
 
-pub use receive_memory::ReceiveMemory;
+pub use receive_memory::{
+    ReceiveBuffer,
+    ReceiveMemory,
+    ReceivePieces, //
+};
 
 pub use payload::{
     Inline,

@@ -290,12 +290,12 @@ impl Transport for Rdma {
             command: CoreCommand,
             payload: request,
         });
-        Queue::submit_all(&queue_pair, submissions);
+        Queue::submit_all(&queue_pair, guard, submissions);
     }
 
     fn commit_rqs(queue: &Self::Queue, guard: &rcu::Guard) {
         if let Some(queue_pair) = queue.queue_pair.read(guard) {
-            Queue::ring(&queue_pair);
+            Queue::ring(&queue_pair, guard);
         }
     }
 

@@ -317,10 +317,11 @@ impl<U: Ulp> Queue<U> {
     #[inline(always)]
     pub fn submit_all(
         queue: &QueuePair<Self>,
+        guard: &rcu::Guard,
         submissions: impl Iterator<Item = Submission<U::Command, U::Payload>>,
     ) {
         let this = queue.context();
-        let Some(mut batch) = this.batch.open(queue) else {
+        let Some(mut batch) = this.batch.open(queue, guard) else {
             return;
         };
         for submission in submissions {
@@ -345,9 +346,10 @@ impl<U: Ulp> Queue<U> {
         }
     }
 
-    /// Sends the batch that waits, and rejects requests that cannot be sent. Any context.
-    pub fn ring(queue: &QueuePair<Self>) {
-        queue.context().batch.send(queue);
+    /// Sends the batch that waits, within an RCU read-side critical section. Rejects requests that cannot
+    /// be sent. Any context.
+    pub fn ring(queue: &QueuePair<Self>, guard: &rcu::Guard) {
+        queue.context().batch.send(queue, guard);
     }
 
     /// Sends a command of the ULP's thread, and waits for its response for at most `limit`. Sleeps.
@@ -571,6 +573,7 @@ fn add<U: Ulp>(
     match data_mode {
         Nothing => add_built(
             queue,
+            guard,
             capsule,
             doorbell,
             |c, chain| c.chain(Nothing, chain),
@@ -578,6 +581,7 @@ fn add<U: Ulp>(
         ),
         InCapsule => add_built(
             queue,
+            guard,
             capsule,
             doorbell,
             |c, chain| c.chain(InCapsule, chain),
@@ -585,6 +589,7 @@ fn add<U: Ulp>(
         ),
         ByKey => add_built(
             queue,
+            guard,
             capsule,
             doorbell,
             |c, chain| c.chain(ByKey, chain),
@@ -598,6 +603,7 @@ fn add<U: Ulp>(
 #[inline(never)]
 fn add_built<U: Ulp>(
     queue: &QueuePair<Queue<U>>,
+    guard: &rcu::Guard,
     capsule: Operation<Capsule<Requests<U>>>,
     doorbell: Doorbell,
     build: impl for<'a> FnOnce(&'a Capsule<Requests<U>>, &mut Chain<'a, '_, Queue<U>>) -> Result + Send,
@@ -606,7 +612,7 @@ fn add_built<U: Ulp>(
     ) -> Result<(), Unposted<Capsule<Requests<U>>>>,
 ) -> Result<(), Unposted<Capsule<Requests<U>>>> {
     let batch = &queue.context().batch;
-    batch.add(queue, capsule, doorbell, build, post_alone)
+    batch.add(queue, guard, capsule, doorbell, build, post_alone)
 }
 
 /// Returns the last tag of an admin queue, after those of its channels.

@@ -83,6 +83,16 @@ impl RegSeq {
         number: u64::MAX,
     };
 
+    /// Returns this number with the queue pair of `before`, which is the same one. The compiler then finds
+    /// that only the number changes.
+    #[inline(always)]
+    pub(in crate::rdma) fn after(self, before: Self) -> Self {
+        Self {
+            queue: before.queue,
+            number: self.number,
+        }
+    }
+
     /// Returns whether this is the number of no registration.
     pub(in crate::rdma) fn is_never(self) -> bool {
         self.queue == Self::NEVER.queue

@@ -4,7 +4,10 @@
 
 use super::{
     operation::Slot,
-    post::PostedOperations,
+    post::{
+        PostFailure,
+        PostedOperations, //
+    },
     request::Request,
     wr_buffer::{
         self,
@@ -27,9 +30,11 @@ use crate::{
     },
 };
 use core::{
+    hint::assert_unchecked,
     marker::PhantomData,
     mem::MaybeUninit,
-    ptr::NonNull, //
+    ptr::NonNull,
+    slice, //
 };
 use kernel::{
     prelude::*,
@@ -39,9 +44,9 @@ use kernel::{
 /// Capacity of a [`Batch`].
 #[derive(Clone, Copy)]
 pub struct BatchCapacity {
-    /// Number of operations.
-    pub operations: usize,
-    /// Number of work requests of all operations.
+    /// Number of work requests of all operations. The batch is full when it has so many.
+    ///
+    /// A [prepared](Chain::register_and_send) registration does not count.
     pub requests: usize,
     /// Number of memory pieces of all work requests.
     pub pieces: usize,
@@ -49,15 +54,6 @@ pub struct BatchCapacity {
 
 /// Serial number of no queue pair.
 const NO_QUEUE: u64 = u64::MAX;
-
-/// An operation in a batch.
-struct BatchEntry<T> {
-    slot: NonNull<Slot<T>>,
-    /// End of its work requests in `Batch::list` (exclusive).
-    end: u32,
-    /// Its last work request, which is one of `Batch::requests`, and links to the next entry.
-    last: *mut bindings::ib_send_wr,
-}
 
 /// Operations that one call of `ib_post_send` posts as one list of work requests, so that the
 /// device is notified once.
@@ -67,16 +63,19 @@ struct BatchEntry<T> {
 ///
 /// # Invariants
 ///
-/// - The entries from `taken` on own their slots. Nothing of these slots is posted, and they
-///   complete on a queue pair with context `E`.
+/// - The first `requests_used` of `requests` are initialised. Each signalled one is the last work
+///   request of an operation, in order, and has the address of its slot as completion entry. The last
+///   one is signalled.
+/// - The batch owns the slots that the requests from `taken` on name. Nothing of these slots is posted,
+///   and they complete on a queue pair with context `E`.
 /// - While `refused` is false:
 ///   - `taken` is 0.
-///   - The first `requests_used` of `requests` and `pieces_used` of `pieces` are initialised.
-///   - `list` has the complete work requests of the entries, in order, for the queue pair with
+///   - The first `pieces_used` of `pieces` are initialised.
+///   - `list` has the complete work requests of the operations, in order, for the queue pair with
 ///     serial number `queue`. They are in `requests`, or in the slots.
 /// - While `refused` is true, `queue` is that of no queue pair.
 pub struct Batch<E: QpContext, T: Complete<E>> {
-    entries: KVec<BatchEntry<T>>,
+    /// Number of requests whose operations the batch no longer owns.
     taken: usize,
     refused: bool,
     list: WrList,
@@ -86,9 +85,10 @@ pub struct Batch<E: QpContext, T: Complete<E>> {
     pieces_used: usize,
     queue: u64,
     _context: PhantomData<fn(&QueuePair<E>)>,
+    _operations: PhantomData<Operation<T>>,
 }
 
-// SAFETY: The batch owns its entries. The work requests point into the entries, or to data that the
+// SAFETY: The batch owns its slots. The work requests point into the slots, or to data that the
 // closure of `push` added, which is `Send`.
 unsafe impl<E: QpContext, T: Complete<E>> Send for Batch<E, T> {}
 
@@ -108,7 +108,6 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
     pub fn new(capacity: BatchCapacity) -> Result<Self> {
         // INVARIANT: The batch is empty.
         Ok(Self {
-            entries: KVec::with_capacity(capacity.operations, GFP_KERNEL)?,
             taken: 0,
             refused: false,
             list: WrList::EMPTY,
@@ -118,25 +117,41 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
             pieces_used: 0,
             queue: NO_QUEUE,
             _context: PhantomData,
+            _operations: PhantomData,
         })
     }
 
     /// Returns the number of operations in the batch.
-    #[inline]
     pub fn len(&self) -> usize {
-        self.entries.len().saturating_sub(self.taken)
+        let left = self.used().get(self.taken..).unwrap_or_default();
+        let operations = left.iter().filter(|request| request.completes());
+        operations.fold(0, |count: usize, _| count.saturating_add(1))
     }
 
     /// Returns whether the batch has no operations.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.requests_used <= self.taken
     }
 
-    /// Returns whether the batch has no room for another operation.
+    /// Returns whether the batch has no room for another work request.
     #[inline]
     pub fn is_full(&self) -> bool {
-        self.entries.len() >= self.entries.capacity()
+        self.requests_used >= self.requests.len()
+    }
+
+    /// Returns the work requests in the memory of the batch.
+    fn used(&self) -> &[Request] {
+        // SAFETY: So many are initialised, by the type invariants.
+        unsafe { slice::from_raw_parts(self.requests.as_ptr().cast(), self.requests_used) }
+    }
+
+    /// Returns the operations of a batch that is posted.
+    fn entries(&self) -> Entries<'_> {
+        Entries {
+            requests: self.used(),
+            last: self.list.last(),
+        }
     }
 
     /// Adds `operation` with the work requests that `build` creates, for `queue`. Any context.
@@ -166,7 +181,9 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
                 return Err(Unposted { error, operation });
             }
         }
-        let slot = operation.into_sent::<E>();
+        // SAFETY: There is room for a request, as was checked above, or by `admit`.
+        unsafe { assert_unchecked(self.requests_used < self.requests.len()) };
+        // Before the operation is prepared, so that the compiler still knows that.
         // SAFETY: `refused` is false, so by the type invariants so many requests and pieces are
         // initialised.
         let wr_buffer = unsafe {
@@ -176,26 +193,16 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
                 pieces: FixedVec::new(&mut self.pieces, self.pieces_used),
             }
         };
+        let slot = operation.into_sent::<E>();
         // SAFETY: This function owns the slot. Neither the slot nor the memory of the work requests
         // moves until they are posted or undone.
         let (wr_buffer, built) = unsafe { queue.build(slot, wr_buffer, build) };
         let list = wr_buffer.list;
         let (requests, pieces) = (wr_buffer.requests.len(), wr_buffer.pieces.len());
-        let entry = BatchEntry {
-            slot,
-            end: list.len(),
-            last: list.last(),
-        };
         match built {
             Ok(()) => {
-                let count = self.entries.len();
-                // SAFETY: It was checked above that there is room for another entry.
-                unsafe {
-                    self.entries.as_mut_ptr().add(count).write(entry);
-                    self.entries.inc_len(1);
-                }
-                // INVARIANT: The work requests of the new entry are complete, and follow those
-                // before.
+                // INVARIANT: The work requests of the operation are complete, and follow those before.
+                // `Chain` signals the last one only, with the address of the slot.
                 self.list.replace_by(list);
                 self.requests_used = requests;
                 self.pieces_used = pieces;
@@ -216,8 +223,8 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
         if self.refused {
             return Err(EBUSY);
         }
-        if self.entries.is_empty() {
-            // INVARIANT: There are no entries, and operations can be posted.
+        if self.requests_used == 0 {
+            // INVARIANT: There are no operations, and operations can be posted.
             self.queue = queue.serial();
         }
         if self.queue != queue.serial() {
@@ -243,21 +250,59 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
     /// - `EINVAL`: the batch was filled for another queue pair.
     #[inline]
     pub fn post(&mut self, queue: &QueuePair<E>) -> Result {
+        self.post_within(&rcu::read_lock(), queue)
+    }
+
+    /// Posts all operations in the batch as [`post`](Self::post) does, for callers that are already in an
+    /// RCU read-side critical section.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`post`](Self::post).
+    #[inline(always)]
+    pub fn post_within(&mut self, grace: &rcu::Guard, queue: &QueuePair<E>) -> Result {
         if self.is_empty() {
             return Ok(());
         }
-        if self.refused {
-            return Err(EBUSY);
-        }
+        // While operations must be taken back, this is not the queue pair of the batch either.
         if self.queue != queue.serial() {
-            return Err(EINVAL);
+            return Err(match self.refused {
+                true => EBUSY,
+                false => EINVAL,
+            });
         }
-        let entries = Entries(&self.entries);
-        // SAFETY: The work requests are complete by the type invariants. The memory that they name
-        // belongs to the slots; slots of posted work requests are given up below. The last work
-        // request of each slot is in `requests`, so it does not change when the slot completes.
-        let posted = unsafe { queue.post_requests(&rcu::read_lock(), self.list, entries) };
-        match posted {
+        // SAFETY: The batch is not empty, so `refused` is false, and the work requests are complete, by
+        // the type invariants. The memory that they name belongs to the slots; slots of posted work
+        // requests are given up below. The last work request of each slot is in `requests`, so it does
+        // not change when the slot completes.
+        match unsafe { queue.try_post(grace, self.list) } {
+            Ok(()) => {
+                self.clear();
+                Ok(())
+            }
+            // SAFETY: The list was posted above.
+            Err(failure) => unsafe { self.failed(grace, queue, failure) },
+        }
+    }
+
+    /// Handles a failure to post the batch.
+    ///
+    /// # Safety
+    ///
+    /// `failure` must be that of posting the list of the batch to `queue`, within the critical section of
+    /// `_grace`.
+    // Apart, so that the common path keeps nothing for it.
+    #[cold]
+    #[inline(never)]
+    unsafe fn failed(
+        &mut self,
+        _grace: &rcu::Guard,
+        queue: &QueuePair<E>,
+        failure: PostFailure,
+    ) -> Result {
+        let (first, length) = (self.list.first(), self.list.len());
+        // SAFETY: By the safety requirements, and as in `post_within`.
+        match unsafe { queue.stop_at(first, length, failure, self.entries()) } {
             Ok(()) => {
                 self.forget();
                 Ok(())
@@ -266,13 +311,12 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
         }
     }
 
-    /// Keeps the operations that were not posted, after the first `posted` work requests were.
+    /// Keeps the operations that were not posted, after the first `posted` work requests were. The caller
+    /// is in the critical section in which they were.
     fn refuse(&mut self, error: Error, posted: u32) -> Result {
-        let begun = self.entries.iter().position(|entry| posted < entry.end);
-        let begun = begun.unwrap_or(self.entries.len());
-        let split = usize::from(split(&self.entries, posted).is_some());
-        // INVARIANT: Entries before `taken` belong to the device, or are partially posted.
-        self.taken = begun.saturating_add(split);
+        // INVARIANT: Operations before `taken` belong to the device, or are partially posted.
+        let (first, length) = (self.list.first(), self.list.len());
+        (self.taken, _) = self.entries().posted(first, length, posted);
         self.set_refused();
         if self.is_empty() {
             // The last operation is partially posted, so none can be taken back.
@@ -291,11 +335,16 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
     /// Empties the batch without dropping its operations, which belong to the device.
     #[inline]
     fn forget(&mut self) {
-        // INVARIANT: The batch is empty. `BatchEntry` has no destructor.
-        self.entries.clear();
         self.taken = 0;
         self.refused = false;
-        self.list = WrList::EMPTY;
+        self.clear();
+    }
+
+    /// Empties the batch, whose operations all belong to the device.
+    #[inline(always)]
+    fn clear(&mut self) {
+        // INVARIANT: The batch is empty.
+        self.list.replace_by(WrList::EMPTY);
         self.requests_used = 0;
         self.pieces_used = 0;
     }
@@ -310,70 +359,148 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
             self.list.undo(0);
             self.set_refused();
         }
-        let Some(entry) = self.entries.get(self.taken) else {
-            self.forget();
-            return None;
+        let mut index = self.taken;
+        let slot = loop {
+            let Some(request) = self.used().get(index) else {
+                self.forget();
+                return None;
+            };
+            index = index.saturating_add(1);
+            if request.completes() {
+                break request.cqe().cast::<Slot<T>>();
+            }
         };
-        // SAFETY: By the type invariants the entry owns its slot, and nothing of the slot is
-        // posted. The increment of `taken` below ends the ownership.
-        let operation = unsafe { Operation::from_posted(entry.slot) };
-        // INVARIANT: The entry before the new `taken` no longer owns its slot.
-        self.taken = self.taken.saturating_add(1);
-        Some(operation)
+        // INVARIANT: The batch no longer owns the slot.
+        self.taken = index;
+        // SAFETY: By the type invariants the batch owned the slot, and nothing of the slot is posted.
+        Some(unsafe { Operation::from_posted(slot) })
     }
 }
 
-/// The entries of a batch that is posted.
-struct Entries<'a, T>(&'a [BatchEntry<T>]);
+/// The operations of a batch that is posted.
+///
+/// # Invariants
+///
+/// `requests` are those of a [`Batch`] that are in use. `last` is the last one.
+#[derive(Clone, Copy)]
+struct Entries<'a> {
+    requests: &'a [Request],
+    last: *mut bindings::ib_send_wr,
+}
 
-impl<T> PostedOperations for Entries<'_, T> {
+/// An operation of a batch.
+struct BatchEntry {
+    slot: NonNull<CqeNode>,
+    first: *mut bindings::ib_send_wr,
+    last: *const bindings::ib_send_wr,
+}
+
+impl BatchEntry {
+    /// Returns the number of its work requests.
+    ///
+    /// # Safety
+    ///
+    /// The operation must not have completed.
+    unsafe fn length(&self) -> u32 {
+        // SAFETY: By the safety requirements, the operation owns its work requests, which end with `last`.
+        unsafe { wr_buffer::count(self.first, self.last) }
+    }
+}
+
+impl<'a> Entries<'a> {
+    /// Splits off the last operation. `first` is the first work request of all. Reads none of an operation
+    /// but the last one, which is in the batch.
+    #[cold]
+    #[inline(never)]
+    fn split_last(self, first: *mut bindings::ib_send_wr) -> Option<(BatchEntry, Self)> {
+        let (last, others) = self.requests.split_last()?;
+        let mut before = others;
+        while let Some((request, rest)) = before.split_last() {
+            if request.completes() {
+                break;
+            }
+            before = rest;
+        }
+        // The last work request of an operation links to the next operation.
+        let first = before.last().map_or(first, |last| last.wr().next);
+        let entry = BatchEntry {
+            slot: last.cqe().cast(),
+            first,
+            last: last.wr(),
+        };
+        let before = Self {
+            requests: before,
+            last: self.last,
+        };
+        Some((entry, before))
+    }
+
+    /// Returns the number of requests whose operations are posted at least in part, if `posted` of `length`
+    /// work requests are. Also returns the operation that is posted in part, if any. The caller is in the
+    /// critical section in which they were posted, so that operation has not completed.
+    #[cold]
+    #[inline(never)]
+    fn posted(
+        mut self,
+        first: *mut bindings::ib_send_wr,
+        length: u32,
+        posted: u32,
+    ) -> (usize, Option<NonNull<CqeNode>>) {
+        let mut left = length.saturating_sub(posted);
+        while left != 0 {
+            let requests = self.requests.len();
+            let Some((entry, before)) = self.split_last(first) else {
+                break;
+            };
+            // SAFETY: Its last work request is not posted.
+            let Some(others) = left.checked_sub(unsafe { entry.length() }) else {
+                return (requests, Some(entry.slot));
+            };
+            (self, left) = (before, others);
+        }
+        (self.requests.len(), None)
+    }
+}
+
+impl PostedOperations for Entries<'_> {
     // Begins with the last operation, and so reads no work request of an operation that was posted
     // whole: that may have completed, and its region may be gone.
     fn position(
-        &self,
+        self,
         first: *mut bindings::ib_send_wr,
-        _length: u32,
+        length: u32,
         bad: *const bindings::ib_send_wr,
     ) -> Option<u32> {
-        let mut entries = self.0;
-        while let Some((entry, before)) = entries.split_last() {
-            let (start, first) = match before.last() {
-                // SAFETY: By the invariants of the batch, the last work request of an entry is in the
-                // batch, which owns it. It links to the next entry.
-                Some(before) => (before.end, unsafe { (*before.last).next }),
-                None => (0, first),
+        let mut entries = self;
+        let mut end = length;
+        while let Some((entry, before)) = entries.split_last(first) {
+            // SAFETY: Nothing before `bad` in an operation completes that, and the operations behind that
+            // of `bad` are not posted. So the operation owns its work requests.
+            let (count, found) = unsafe {
+                let count = entry.length();
+                (count, wr_buffer::position(entry.first, count, bad))
             };
-            let length = entry.end.wrapping_sub(start);
-            // SAFETY: Nothing before `bad` in an entry completes the operation, and the entries behind
-            // that of `bad` are not posted. So the operation owns its work requests.
-            if let Some(found) = unsafe { wr_buffer::position(first, length, bad) } {
-                return Some(start.saturating_add(found));
+            end = end.saturating_sub(count);
+            if let Some(found) = found {
+                return Some(end.saturating_add(found));
             }
             entries = before;
         }
         None
     }
 
-    fn last(&self, first: *mut bindings::ib_send_wr, _length: u32) -> *mut bindings::ib_send_wr {
-        self.0.last().map_or(first, |entry| entry.last)
+    fn last(&self, _first: *mut bindings::ib_send_wr, _length: u32) -> *mut bindings::ib_send_wr {
+        self.last
     }
 
-    fn split(&self, posted: u32) -> Option<NonNull<CqeNode>> {
-        split(self.0, posted)
+    fn split(
+        self,
+        first: *mut bindings::ib_send_wr,
+        length: u32,
+        posted: u32,
+    ) -> Option<NonNull<CqeNode>> {
+        self.posted(first, length, posted).1
     }
-}
-
-/// Returns the operation of work request number `posted`, if an earlier work request belongs to the
-/// same operation.
-fn split<T>(entries: &[BatchEntry<T>], posted: u32) -> Option<NonNull<CqeNode>> {
-    let mut start = 0;
-    for entry in entries {
-        if posted < entry.end {
-            return (start < posted).then_some(entry.slot.cast());
-        }
-        start = entry.end;
-    }
-    None
 }
 
 impl<E: QpContext, T: Complete<E>> Drop for Batch<E, T> {

@@ -3,7 +3,7 @@
 //! Memory of work requests, and its ownership.
 
 use super::{
-    ReceiveMemory,
+    ReceivePieces,
     Sge, //
 };
 use crate::{
@@ -56,10 +56,10 @@ pub trait Receive<E: QpContext>: Complete<E> {
     /// Returns the memory that the device fills.
     fn buffer(&self) -> Sge<'_>;
 
-    /// Returns the memory that the device fills, in place of [`buffer`](Self::buffer), if the operation is
-    /// posted repeatedly; `None` by default.
+    /// Returns the pieces of the memory that the device fills, in place of [`buffer`](Self::buffer), if the
+    /// operation is posted repeatedly; `None` by default.
     #[inline]
-    fn memory(&mut self) -> Option<&mut ReceiveMemory> {
+    fn pieces(&mut self) -> Option<ReceivePieces<'_>> {
         None
     }
 }

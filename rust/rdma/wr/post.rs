@@ -32,6 +32,7 @@ use crate::{
             Rtr, //
         },
     },
+    sync::RcuReadLock,
 };
 use core::{
     mem::MaybeUninit,
@@ -58,7 +59,7 @@ pub(in crate::rdma) fn with_receive_wr<E: QpContext>(
     cqe: *mut bindings::ib_cqe,
     post: impl FnOnce(&bindings::ib_recv_wr) -> Result,
 ) -> Result {
-    if let Some(own) = receive.memory() {
+    if let Some(own) = receive.pieces() {
         return post(&own.work_request(memory, cqe)?);
     }
     let mut piece = receive.buffer().as_sink(memory)?;
@@ -73,11 +74,11 @@ pub(in crate::rdma) fn with_receive_wr<E: QpContext>(
 
 /// The operations of a list of `length` work requests that the device refused in part. The list begins with
 /// `first`.
-pub(super) trait PostedOperations {
+pub(super) trait PostedOperations: Copy {
     /// Returns the number of the first work request that was not posted; `None` if it is not in the
     /// list. Reads no operation that was posted whole.
     fn position(
-        &self,
+        self,
         first: *mut bindings::ib_send_wr,
         length: u32,
         bad: *const bindings::ib_send_wr,
@@ -88,15 +89,25 @@ pub(super) trait PostedOperations {
 
     /// Returns the operation of work request number `posted`, if an earlier work request belongs to the
     /// same operation, which then is partially posted.
-    fn split(&self, posted: u32) -> Option<NonNull<CqeNode>>;
+    fn split(
+        self,
+        first: *mut bindings::ib_send_wr,
+        length: u32,
+        posted: u32,
+    ) -> Option<NonNull<CqeNode>>;
 }
 
+/// Why a list could not be posted, and the first work request that was not posted; null if the send queue
+/// had too few credits for the list.
+pub(super) type PostFailure = (Error, *const bindings::ib_send_wr);
+
 /// A single operation. Its last work request completes it, and was not posted, so the list is valid.
+#[derive(Clone, Copy)]
 struct Single(NonNull<CqeNode>);
 
 impl PostedOperations for Single {
     fn position(
-        &self,
+        self,
         first: *mut bindings::ib_send_wr,
         length: u32,
         bad: *const bindings::ib_send_wr,
@@ -110,7 +121,12 @@ impl PostedOperations for Single {
         unsafe { wr_buffer::at(first, length.saturating_sub(1)) }
     }
 
-    fn split(&self, posted: u32) -> Option<NonNull<CqeNode>> {
+    fn split(
+        self,
+        _first: *mut bindings::ib_send_wr,
+        _length: u32,
+        posted: u32,
+    ) -> Option<NonNull<CqeNode>> {
         (posted != 0).then_some(self.0)
     }
 }
@@ -138,7 +154,7 @@ impl<E: QpContext> QueuePair<E> {
         operation: Operation<T>,
         build: impl for<'a> FnOnce(&'a T, &mut Chain<'a, '_, E>) -> Result,
     ) -> Result<(), Unposted<T>> {
-        self.post_send_within(&rcu::read_lock(), operation, build)
+        self.post_send_within(&RcuReadLock::new(), operation, build)
     }
 
     /// Posts `operation` as [`post_send`](Self::post_send) does, for callers that are already in an
@@ -225,21 +241,38 @@ impl<E: QpContext> QueuePair<E> {
         list: WrList,
         operations: impl PostedOperations,
     ) -> Result<(), (Error, u32)> {
-        if self.sq_credits.take(list.len()).is_err() {
-            return Err((self.refuse(list.first(), list.len()), 0));
-        }
-        // A drain waits for the guard. So it finds an operation that is partially posted here in
-        // the list.
-        self.count_sends(list.len());
         // SAFETY: By the safety requirements of this function.
-        match unsafe { self.post_raw_send(list.first(), grace) } {
+        match unsafe { self.try_post(grace, list) } {
             Ok(()) => Ok(()),
             // SAFETY: By the safety requirements of this function.
             Err(failure) => unsafe { self.stop_at(list.first(), list.len(), failure, operations) },
         }
     }
 
-    /// Undoes the work requests of a list from `bad` on. Those before it were posted.
+    /// Posts a list. On error, [`stop_at`](Self::stop_at) must be called with the result, within the same
+    /// RCU read-side critical section.
+    ///
+    /// # Safety
+    ///
+    /// Those of [`post_requests`](Self::post_requests).
+    #[inline(always)]
+    pub(super) unsafe fn try_post(
+        &self,
+        grace: &rcu::Guard,
+        list: WrList,
+    ) -> Result<(), PostFailure> {
+        if self.sq_credits.take(list.len()).is_err() {
+            return Err((ENOMEM, ptr::null()));
+        }
+        // A drain waits for the guard. So it finds an operation that is partially posted here in
+        // the list.
+        self.count_sends(list.len());
+        // SAFETY: By the safety requirements of this function.
+        unsafe { self.post_raw_send(list.first(), grace) }
+    }
+
+    /// Undoes the work requests of a list from `bad` on, which is that of `failure`. Those before it were
+    /// posted. Returns how many were.
     ///
     /// A device that reports a full queue in spite of the credits does not report what it took. All
     /// but the last work request may be posted then. The operations of these are not returned, and
@@ -250,13 +283,16 @@ impl<E: QpContext> QueuePair<E> {
     /// Those of [`post_requests`](Self::post_requests).
     #[cold]
     #[inline(never)]
-    unsafe fn stop_at(
+    pub(super) unsafe fn stop_at(
         &self,
         first: *mut bindings::ib_send_wr,
         length: u32,
-        (error, bad): (Error, *const bindings::ib_send_wr),
+        (error, bad): PostFailure,
         operations: impl PostedOperations,
     ) -> Result<(), (Error, u32)> {
+        if bad.is_null() {
+            return Err((self.refuse(first, length), 0));
+        }
         let position = match ptr::eq(bad, first) {
             true => 0,
             false => operations.position(first, length, bad).unwrap_or(0),
@@ -271,7 +307,7 @@ impl<E: QpContext> QueuePair<E> {
         self.sq_credits.put(unposted);
         self.forget_sends(unposted);
         wr_buffer::undo(unposted_wr, unposted, 0);
-        match operations.split(posted) {
+        match operations.split(first, length, posted) {
             // SAFETY: By the safety requirements nothing else completes the operation. The work
             // request that would complete it was not posted: the post failed, so the last work
             // request was not, whatever the device reports.
@@ -325,7 +361,7 @@ impl<E: QpContext> QueuePair<E> {
     /// - Any error of the driver; `ENOMEM` if the receive queue is full.
     #[inline(always)]
     pub fn post_receive<T: Receive<E>>(&self, operation: Operation<T>) -> Result<(), Unposted<T>> {
-        self.post_receive_within(&rcu::read_lock(), operation)
+        self.post_receive_within(&RcuReadLock::new(), operation)
     }
 
     /// Posts a receive as [`post_receive`](Self::post_receive) does, for callers that are already in an

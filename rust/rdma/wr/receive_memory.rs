@@ -16,7 +16,10 @@ use crate::{
         },
     },
 };
-use core::ffi::c_int;
+use core::{
+    ffi::c_int,
+    marker::PhantomData, //
+};
 use kernel::prelude::*;
 
 /// One or two buffers of a receive, and the entries of its work request. A message fills the first buffer, then
@@ -101,17 +104,105 @@ impl ReceiveMemory {
         self.first.sge()
     }
 
-    /// Returns the work request, which completes with `cqe`. It names the pieces of `self`.
+    /// Returns the pieces, for a work request.
+    #[inline]
+    pub fn pieces(&mut self) -> ReceivePieces<'_> {
+        // INVARIANT: By the type invariants.
+        ReceivePieces {
+            first: self.pieces.as_mut_ptr(),
+            count: self.count,
+            domain: self.domain,
+            _memory: PhantomData,
+        }
+    }
+}
+
+/// A buffer that a message fills, with the piece of its work request, which is made once.
+///
+/// # Invariants
+///
+/// `piece` names the memory of the buffer, which is mapped for writing by the device of the domain, with
+/// its key.
+pub struct ReceiveBuffer {
+    piece: bindings::ib_sge,
+    /// Serial number of the domain.
+    domain: u64,
+    buffer: DmaBuffer,
+}
+
+impl ReceiveBuffer {
+    /// Prepares `buffer` for receives of a domain.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if the buffer is mapped for another device or not for writing by the device.
+    #[inline]
+    pub fn new(pd: &ProtectionDomain, buffer: DmaBuffer) -> Result<Self> {
+        let memory = pd.local_memory();
+        // INVARIANT: Made of this buffer, which is never replaced.
+        Ok(Self {
+            piece: buffer.sge().as_sink(memory)?,
+            domain: memory.domain,
+            buffer,
+        })
+    }
+
+    /// Returns the bytes, after making the writes of the device visible to the CPU.
+    #[inline]
+    pub fn read(&mut self) -> &[u8] {
+        self.buffer.read()
+    }
+
+    /// Returns the buffer to the device, after [`read`](Self::read).
+    #[inline]
+    pub fn give_back(&mut self) {
+        self.buffer.give_back();
+    }
+
+    /// Returns the buffer as an entry of a work request.
+    #[inline]
+    pub fn sge(&self) -> Sge<'_> {
+        self.buffer.sge()
+    }
+
+    /// Returns the piece, for a work request.
+    #[inline]
+    pub fn pieces(&mut self) -> ReceivePieces<'_> {
+        // INVARIANT: By the type invariants.
+        ReceivePieces {
+            first: &mut self.piece,
+            count: 1,
+            domain: self.domain,
+            _memory: PhantomData,
+        }
+    }
+}
+
+/// The pieces of the work request of a receive.
+///
+/// # Invariants
+///
+/// `first` is the first of `count` pieces, which are valid for `'a`. They name memory that is mapped for
+/// writing by the device of the domain with serial number `domain`, with its key.
+pub struct ReceivePieces<'a> {
+    first: *mut bindings::ib_sge,
+    count: c_int,
+    domain: u64,
+    _memory: PhantomData<&'a mut ()>,
+}
+
+impl ReceivePieces<'_> {
+    /// Returns the work request, which completes with `cqe`. It names the pieces.
     ///
     /// It is made anew for each post: a driver may read `next` of a work request after it has completed, when
-    /// `self` has another owner.
+    /// the pieces have another owner.
     ///
     /// # Errors
     ///
     /// `EINVAL` if the memory is for another domain.
     #[inline]
     pub(in crate::rdma) fn work_request(
-        &mut self,
+        self,
         memory: LocalMemory,
         cqe: *mut bindings::ib_cqe,
     ) -> Result<bindings::ib_recv_wr> {
@@ -119,7 +210,7 @@ impl ReceiveMemory {
             return Err(EINVAL);
         }
         let mut request = bindings::ib_recv_wr {
-            sg_list: self.pieces.as_mut_ptr(),
+            sg_list: self.first,
             num_sge: self.count,
             ..pin_init::zeroed()
         };

@@ -12,7 +12,10 @@ use crate::{
 use core::{
     cell::Cell,
     mem::offset_of,
-    ptr, //
+    ptr::{
+        self,
+        NonNull, //
+    },
 };
 
 /// A work request of any opcode. All variants start with `struct ib_send_wr`, whose `opcode`
@@ -89,6 +92,24 @@ impl Request {
             (*wr).__bindgen_anon_1.wr_cqe = cqe;
             (*wr).send_flags |= bindings::ib_send_flags_IB_SEND_SIGNALED;
         }
+    }
+
+    /// Returns the part that all work requests have.
+    #[inline]
+    pub(super) fn wr(&self) -> &bindings::ib_send_wr {
+        // SAFETY: All variants start with `struct ib_send_wr`.
+        unsafe { &self.kind.common }
+    }
+
+    /// Returns whether the work request is signalled, and so the last one of an operation.
+    pub(super) fn completes(&self) -> bool {
+        self.wr().send_flags & bindings::ib_send_flags_IB_SEND_SIGNALED != 0
+    }
+
+    /// Returns the completion entry of a work request that [`completes`](Self::completes).
+    pub(super) fn cqe(&self) -> NonNull<bindings::ib_cqe> {
+        // SAFETY: All work requests of this crate have a completion entry.
+        unsafe { NonNull::new_unchecked(self.wr().__bindgen_anon_1.wr_cqe) }
     }
 
     /// Returns the work request for C.

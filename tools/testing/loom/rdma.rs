@@ -23,7 +23,7 @@ pub(crate) mod qp {
 
 pub(crate) mod wr {
     use super::qp::QueuePair;
-    use crate::prelude::Error;
+    use crate::{prelude::Error, sync::rcu::Guard};
     use std::{
         marker::PhantomData,
         ops::{Deref, DerefMut},
@@ -52,7 +52,6 @@ pub(crate) mod wr {
 
     #[expect(dead_code, reason = "the stand-in allocates nothing")]
     pub(crate) struct BatchCapacity {
-        pub(crate) operations: usize,
         pub(crate) requests: usize,
         pub(crate) pieces: usize,
     }
@@ -82,7 +81,7 @@ pub(crate) mod wr {
         pub(crate) fn new(capacity: BatchCapacity) -> Result<Self, Error> {
             Ok(Self {
                 operations: Vec::new(),
-                capacity: capacity.operations,
+                capacity: capacity.requests,
                 _queue: PhantomData,
             })
         }
@@ -109,7 +108,7 @@ pub(crate) mod wr {
             Ok(())
         }
 
-        pub(crate) fn post(&mut self, queue: &QueuePair<E>) -> Result<(), Error> {
+        pub(crate) fn post_within(&mut self, _: &Guard, queue: &QueuePair<E>) -> Result<(), Error> {
             match queue.error {
                 Some(error) if !self.is_empty() => Err(error),
                 _ => {

@@ -113,7 +113,6 @@ impl TestEnv<'_> {
         let (end, peer) = self.connect()?;
         peer.post_receive(Work::new(self.0.device(), BYTES, Direction::FromDevice)?)?;
         let capacity = BatchCapacity {
-            operations: 2,
             requests: 2,
             pieces: 2,
         };

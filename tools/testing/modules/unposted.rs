@@ -127,13 +127,8 @@ impl TestEnv<'_> {
         Ok((end, peer))
     }
 
-    fn batch(
-        &self,
-        operations: usize,
-        requests: usize,
-    ) -> Result<Batch<CompletionSink, Work>, StepError> {
+    fn batch(&self, requests: usize) -> Result<Batch<CompletionSink, Work>, StepError> {
         let room = BatchCapacity {
-            operations,
             requests,
             pieces: (self.pieces as usize).saturating_add(requests),
         };
@@ -160,7 +155,7 @@ impl TestEnv<'_> {
     /// The second of three operations is refused: it and the third one are returned.
     fn whole(&self) -> Result<(), StepError> {
         let (end, peer) = self.connect()?;
-        let mut batch = self.batch(3, 3)?;
+        let mut batch = self.batch(3)?;
         push(&mut batch, &end, self.message(0)?, send)?;
         push(&mut batch, &end, self.message(1)?, |work, chain| {
             send_pieces(work, chain, self.pieces)
@@ -207,7 +202,7 @@ impl TestEnv<'_> {
     /// until the queue pair is drained.
     fn part(&self) -> Result<(), StepError> {
         let (end, peer) = self.connect()?;
-        let mut batch = self.batch(3, 4)?;
+        let mut batch = self.batch(4)?;
         push(&mut batch, &end, self.message(0)?, send)?;
         push(&mut batch, &end, self.message(1)?, |work, chain| {
             send(work, chain)?;
@@ -234,7 +229,7 @@ impl TestEnv<'_> {
     /// return, so posting succeeds.
     fn part_alone(&self) -> Result<(), StepError> {
         let (end, peer) = self.connect()?;
-        let mut batch = self.batch(1, 2)?;
+        let mut batch = self.batch(2)?;
         push(&mut batch, &end, self.message(0)?, |work, chain| {
             send(work, chain)?;
             send_pieces(work, chain, self.pieces)
@@ -380,7 +375,6 @@ impl TestEnv<'_> {
         let pair = self.message_pair()?;
         let (end, peer) = (&pair.end, &pair.peer);
         let capacity = BatchCapacity {
-            operations: 3,
             requests: 3,
             pieces: self.pieces as usize,
         };

@@ -45,7 +45,7 @@ impl HctxQueue {
         if let Some(old) = self.queue.publish(queue.clone()) {
             // Commands may wait on the old queue pair for commit_rqs(), which now rings the new
             // one.
-            Queue::ring(&old);
+            Queue::ring(&old, &rcu::read_lock());
         }
     }
 

@@ -109,12 +109,12 @@ impl Operations for Io {
                 .map_err(|request| queue_other_of_many(guard, &queue, disk, request))
                 .ok()
         });
-        Queue::submit_all(&queue, submissions);
+        Queue::submit_all(&queue, guard, submissions);
     }
 
     fn commit_rqs(hctx: &Arc<HctxQueue>, guard: &rcu::Guard) {
         if let Some(queue) = hctx.queue.read(guard) {
-            Queue::ring(&queue);
+            Queue::ring(&queue, guard);
         }
     }
 

@@ -16,7 +16,6 @@ use rrdma::rdma::{
     },
     dma::{
         Direction,
-        DmaBuffer,
         DmaBuffers, //
     },
     qp::QueuePair,
@@ -25,6 +24,8 @@ use rrdma::rdma::{
         Operation,
         Operations,
         Receive,
+        ReceiveBuffer,
+        ReceivePieces,
         Sge, //
     },
 };
@@ -41,7 +42,7 @@ pub(super) trait ResponseHandler: QueueContext {
 
 /// Receive of one response. It is posted again as soon as the response was read.
 pub(super) struct Response {
-    buffer: DmaBuffer,
+    buffer: ReceiveBuffer,
 }
 
 impl Response {
@@ -53,7 +54,7 @@ impl Response {
             DmaBuffers::with_capacity(device, entries, cqe::Completion::SIZE, direction);
         let mut responses = Operations::with_capacity(entries);
         for _ in 0..count {
-            let buffer = buffers.alloc()?;
+            let buffer = ReceiveBuffer::new(queue.protection_domain(), buffers.alloc()?)?;
             let response = responses.push(Self { buffer })?;
             queue.post_receive(response).map_err(|u| u.error)?;
         }
@@ -65,6 +66,11 @@ impl<Q: ResponseHandler> Receive<Q> for Response {
     #[inline]
     fn buffer(&self) -> Sge<'_> {
         self.buffer.sge()
+    }
+
+    #[inline]
+    fn pieces(&mut self) -> Option<ReceivePieces<'_>> {
+        Some(self.buffer.pieces())
     }
 }
 

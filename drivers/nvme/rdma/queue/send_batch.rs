@@ -28,7 +28,10 @@ use crate::{
         PostPosition, //
     }, //
 };
-use kernel::prelude::*;
+use kernel::{
+    prelude::*,
+    sync::rcu, //
+};
 use rrdma::{
     rdma::{
         qp::QueuePair,
@@ -87,7 +90,6 @@ impl<K: SlotLookup> SendBatch<K> {
     pub(super) fn new(config: &QueueConfig) -> Result<Self> {
         let commands = usize::from(config.requests.min(COMMANDS));
         let room = BatchCapacity {
-            operations: commands,
             // A send each. The registration and the memory pieces are in the capsule.
             requests: commands,
             pieces: 0,
@@ -115,6 +117,7 @@ impl<K: SlotLookup> SendBatch<K> {
     pub(super) fn add(
         &self,
         queue: &QueuePair<K::Queue>,
+        guard: &rcu::Guard,
         mut capsule: Operation<Capsule<K>>,
         doorbell: Doorbell,
         build: impl for<'a> FnOnce(&'a Capsule<K>, &mut Chain<'a, '_, K::Queue>) -> Result + Send,
@@ -131,7 +134,7 @@ impl<K: SlotLookup> SendBatch<K> {
         let added = waiting.push(queue, capsule, build);
         // A submitter whose command was not added may not ring later.
         if doorbell == Doorbell::Ring || waiting.is_full() || added.is_err() {
-            post(queue, &mut waiting);
+            post(queue, guard, &mut waiting);
             self.any.set(false);
         } else {
             self.any.set(true);
@@ -140,20 +143,25 @@ impl<K: SlotLookup> SendBatch<K> {
     }
 
     /// Posts all commands that wait, and rejects those that cannot be posted. Any context.
-    pub(super) fn send(&self, queue: &QueuePair<K::Queue>) {
+    pub(super) fn send(&self, queue: &QueuePair<K::Queue>, guard: &rcu::Guard) {
         if let Some(mut waiting) = self.waiting.try_claim() {
-            post(queue, &mut waiting);
+            post(queue, guard, &mut waiting);
             self.any.set(false);
         }
     }
 
     /// Claims the batch for several commands of one submitter; `None` if another submitter uses it. Any context.
     #[inline(always)]
-    pub(super) fn open<'a>(&'a self, queue: &'a QueuePair<K::Queue>) -> Option<OpenBatch<'a, K>> {
+    pub(super) fn open<'a>(
+        &'a self,
+        queue: &'a QueuePair<K::Queue>,
+        guard: &'a rcu::Guard,
+    ) -> Option<OpenBatch<'a, K>> {
         Some(OpenBatch {
             batch: self,
             waiting: self.waiting.try_claim()?,
             queue,
+            guard,
         })
     }
 
@@ -177,6 +185,7 @@ pub(super) struct OpenBatch<'a, K: SlotLookup> {
     batch: &'a SendBatch<K>,
     waiting: ClaimGuard<'a, Batch<K::Queue, Capsule<K>>>,
     queue: &'a QueuePair<K::Queue>,
+    guard: &'a rcu::Guard,
 }
 
 impl<K: SlotLookup> OpenBatch<'_, K> {
@@ -211,7 +220,7 @@ impl<K: SlotLookup> OpenBatch<'_, K> {
         }
         self.waiting.push(self.queue, capsule, build)?;
         if self.waiting.is_full() {
-            post(self.queue, &mut self.waiting);
+            post(self.queue, self.guard, &mut self.waiting);
         }
         Ok(())
     }
@@ -220,17 +229,31 @@ impl<K: SlotLookup> OpenBatch<'_, K> {
 impl<K: SlotLookup> Drop for OpenBatch<'_, K> {
     #[inline(always)]
     fn drop(&mut self) {
-        post(self.queue, &mut self.waiting);
+        post(self.queue, self.guard, &mut self.waiting);
         self.batch.any.set(false);
     }
 }
 
 /// Posts all commands of a batch, and empties it: rejects those that cannot be posted.
 #[inline(never)]
-fn post<K: SlotLookup>(queue: &QueuePair<K::Queue>, waiting: &mut Batch<K::Queue, Capsule<K>>) {
-    let Err(error) = waiting.post(queue) else {
-        return;
-    };
+fn post<K: SlotLookup>(
+    queue: &QueuePair<K::Queue>,
+    guard: &rcu::Guard,
+    waiting: &mut Batch<K::Queue, Capsule<K>>,
+) {
+    if let Err(error) = waiting.post_within(guard, queue) {
+        reject_all(queue, waiting, error);
+    }
+}
+
+/// Rejects the commands of a batch that could not be posted with `error`.
+#[cold]
+#[inline(never)]
+fn reject_all<K: SlotLookup>(
+    queue: &QueuePair<K::Queue>,
+    waiting: &mut Batch<K::Queue, Capsule<K>>,
+    error: Error,
+) {
     while let Some(operation) = waiting.take_back() {
         let Some(slot) = K::slot(queue.context(), operation.tag) else {
             continue;

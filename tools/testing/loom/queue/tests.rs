@@ -15,7 +15,7 @@ use crate::{
         wr::{Operation, Unposted},
     },
     stats::{DataMode, PostPosition},
-    sync::Arc,
+    sync::{rcu, Arc},
 };
 use loom::thread;
 use std::{marker::PhantomData, sync::Mutex};
@@ -68,7 +68,7 @@ fn new(requests: u16, error: Option<Error>) -> Arc<QueuePair<Queue>> {
         posted: Mutex::default(),
     });
     // The first accesses to the atomics.
-    queue.context.batch.send(&queue);
+    queue.context.batch.send(&queue, &rcu::unobserved());
     assert!(!queue.context.batch.is_waiting());
     queue
 }
@@ -76,7 +76,7 @@ fn new(requests: u16, error: Option<Error>) -> Arc<QueuePair<Queue>> {
 impl QueuePair<Queue> {
     /// Submits a command, as `Queue::submit` does.
     fn submit(&self, tag: u16, doorbell: Doorbell) {
-        let batch = &self.context.batch;
+        let (batch, guard) = (&self.context.batch, rcu::unobserved());
         let post_alone = |capsule: Operation<Capsule<Kind>>| {
             match self.error {
                 Some(_) => self.context.set_aside(capsule),
@@ -86,7 +86,7 @@ impl QueuePair<Queue> {
         };
         let capsule = capsule(tag);
         let sent = if doorbell == Doorbell::Defer || batch.is_waiting() {
-            batch.add(self, capsule, doorbell, |_, _| Ok(()), post_alone)
+            batch.add(self, &guard, capsule, doorbell, |_, _| Ok(()), post_alone)
         } else {
             post_alone(capsule)
         };
@@ -95,7 +95,8 @@ impl QueuePair<Queue> {
 
     /// Submits commands together, as `Queue::submit_all` does, and the block layer then the others.
     fn submit_list(&self, tags: &[u16]) {
-        let Some(mut open) = self.context.batch.open(self) else {
+        let guard = rcu::unobserved();
+        let Some(mut open) = self.context.batch.open(self, &guard) else {
             for tag in tags {
                 self.submit(*tag, Doorbell::Ring);
             }
@@ -167,7 +168,7 @@ fn sends() {
     let other = Arc::clone(&queue);
     let other = thread::spawn(move || {
         other.submit(0, Doorbell::Defer);
-        other.context.batch.send(&other);
+        other.context.batch.send(&other, &rcu::unobserved());
     });
     queue.submit(1, Doorbell::Defer);
     queue.submit(2, Doorbell::Ring);

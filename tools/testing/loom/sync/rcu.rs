@@ -24,19 +24,27 @@ loom::lazy_static! {
 }
 
 /// A read-side critical section.
-pub(crate) struct Guard(usize);
+pub(crate) struct Guard(Option<usize>);
 
 pub(crate) fn read_lock() -> Guard {
     let mut readers = RCU.readers.lock().unwrap();
     let number = readers.next;
     readers.next += 1;
     readers.present.insert(number);
-    Guard(number)
+    Guard(Some(number))
+}
+
+/// A critical section that no model waits for, so it adds no interleavings.
+pub(crate) fn unobserved() -> Guard {
+    Guard(None)
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        RCU.readers.lock().unwrap().present.remove(&self.0);
+        let Some(number) = self.0 else {
+            return;
+        };
+        RCU.readers.lock().unwrap().present.remove(&number);
         RCU.left.notify_all();
     }
 }
