@@ -10,7 +10,6 @@ use super::{
     },
     request::Request,
     wr_buffer::{
-        self,
         FixedVec,
         WrBuffer,
         WrList, //
@@ -33,7 +32,10 @@ use core::{
     hint::assert_unchecked,
     marker::PhantomData,
     mem::MaybeUninit,
-    ptr::NonNull,
+    ptr::{
+        self,
+        NonNull, //
+    },
     slice, //
 };
 use kernel::{
@@ -124,7 +126,7 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
     /// Returns the number of operations in the batch.
     pub fn len(&self) -> usize {
         let left = self.used().get(self.taken..).unwrap_or_default();
-        let operations = left.iter().filter(|request| request.completes());
+        let operations = left.iter().filter(|request| request.completes().is_some());
         operations.fold(0, |count: usize, _| count.saturating_add(1))
     }
 
@@ -146,10 +148,14 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
         unsafe { slice::from_raw_parts(self.requests.as_ptr().cast(), self.requests_used) }
     }
 
-    /// Returns the operations of a batch that is posted.
-    fn entries(&self) -> Entries<'_> {
+    /// Returns the operations of a batch that could not be posted whole. They may be used until the next
+    /// call of another function.
+    fn entries(&self) -> Entries {
+        // INVARIANT: So many are in use, by the type invariants, and nothing else writes to them.
         Entries {
-            requests: self.used(),
+            requests: self.requests.as_ptr().cast(),
+            count: self.requests_used,
+            first: self.list.first(),
             last: self.list.last(),
         }
     }
@@ -271,8 +277,8 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
                 false => EINVAL,
             });
         }
-        // SAFETY: The batch is not empty, so `refused` is false, and the work requests are complete, by
-        // the type invariants. The memory that they name belongs to the slots; slots of posted work
+        // SAFETY: A batch whose operations must be taken back has no queue pair, so `refused` is false, and
+        // the work requests are complete, by the type invariants. The memory that they name belongs to the slots; slots of posted work
         // requests are given up below. The last work request of each slot is in `requests`, so it does
         // not change when the slot completes.
         match unsafe { queue.try_post(grace, self.list) } {
@@ -311,12 +317,10 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
         }
     }
 
-    /// Keeps the operations that were not posted, after the first `posted` work requests were. The caller
-    /// is in the critical section in which they were.
+    /// Keeps the operations that were not posted, after the first `posted` work requests were.
     fn refuse(&mut self, error: Error, posted: u32) -> Result {
         // INVARIANT: Operations before `taken` belong to the device, or are partially posted.
-        let (first, length) = (self.list.first(), self.list.len());
-        (self.taken, _) = self.entries().posted(first, length, posted);
+        (self.taken, _) = self.entries().posted(posted);
         self.set_refused();
         if self.is_empty() {
             // The last operation is partially posted, so none can be taken back.
@@ -366,8 +370,8 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
                 return None;
             };
             index = index.saturating_add(1);
-            if request.completes() {
-                break request.cqe().cast::<Slot<T>>();
+            if let Some(cqe) = request.completes() {
+                break cqe.cast::<Slot<T>>();
             }
         };
         // INVARIANT: The batch no longer owns the slot.
@@ -377,114 +381,101 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
     }
 }
 
-/// The operations of a batch that is posted.
+/// The operations of a batch that could not be posted whole.
+///
+/// Reads only the memory of the batch: what the operations own may have completed. A registration is in the
+/// memory of its operation, and a work request of the batch follows it, see
+/// [`Chain::register_and_send`](super::Chain::register_and_send). So the work request that the one before
+/// links to is this one, or the registration before it.
 ///
 /// # Invariants
 ///
-/// `requests` are those of a [`Batch`] that are in use. `last` is the last one.
+/// `requests` points to `count` work requests, those of a [`Batch`] that are in use. They stay there as long
+/// as this exists, and nobody else writes to them meanwhile but through these pointers. The list of the batch
+/// begins with `first`, and ends with `last`.
 #[derive(Clone, Copy)]
-struct Entries<'a> {
-    requests: &'a [Request],
+struct Entries {
+    requests: *const Request,
+    count: usize,
+    first: *mut bindings::ib_send_wr,
     last: *mut bindings::ib_send_wr,
 }
 
-/// An operation of a batch.
-struct BatchEntry {
-    slot: NonNull<CqeNode>,
-    first: *mut bindings::ib_send_wr,
-    last: *const bindings::ib_send_wr,
+/// A work request of a batch, with the registration before it, if there is one.
+struct BatchedRequest {
+    /// The registration, or the work request.
+    first: *const bindings::ib_send_wr,
+    wr: *const bindings::ib_send_wr,
+    /// Number of work requests of the list before these.
+    before: u32,
+    /// Completion entry of the operation, if this is its last work request.
+    completes: Option<NonNull<CqeNode>>,
 }
 
-impl BatchEntry {
-    /// Returns the number of its work requests.
-    ///
-    /// # Safety
-    ///
-    /// The operation must not have completed.
-    unsafe fn length(&self) -> u32 {
-        // SAFETY: By the safety requirements, the operation owns its work requests, which end with `last`.
-        unsafe { wr_buffer::count(self.first, self.last) }
+impl BatchedRequest {
+    /// Returns the number of work requests of the list up to this one, including it.
+    fn end(&self) -> u32 {
+        let own = if ptr::eq(self.first, self.wr) { 1 } else { 2 };
+        self.before.saturating_add(own)
     }
 }
 
-impl<'a> Entries<'a> {
-    /// Splits off the last operation. `first` is the first work request of all. Reads none of an operation
-    /// but the last one, which is in the batch.
+impl Entries {
+    /// Returns the work requests in the order of the list.
+    fn iter(self) -> impl Iterator<Item = BatchedRequest> {
+        let (mut next, mut before) = (self.first.cast_const(), 0);
+        (0..self.count).map(move |index| {
+            // SAFETY: By the type invariants.
+            let request = unsafe { &*self.requests.add(index) };
+            let batched = BatchedRequest {
+                first: next,
+                wr: request.wr(),
+                before,
+                completes: request.completes().map(NonNull::cast),
+            };
+            next = request.wr().next;
+            before = batched.end();
+            batched
+        })
+    }
+
+    /// Returns the number of requests whose operations are posted at least in part, if `posted` work
+    /// requests are. Also returns the operation that is posted in part, if any.
     #[cold]
     #[inline(never)]
-    fn split_last(self, first: *mut bindings::ib_send_wr) -> Option<(BatchEntry, Self)> {
-        let (last, others) = self.requests.split_last()?;
-        let mut before = others;
-        while let Some((request, rest)) = before.split_last() {
-            if request.completes() {
+    fn posted(self, posted: u32) -> (usize, Option<NonNull<CqeNode>>) {
+        let (mut taken, mut number, mut begin) = (0usize, 0usize, 0);
+        for request in self.iter() {
+            number = number.saturating_add(1);
+            let Some(operation) = request.completes else {
+                continue;
+            };
+            if begin >= posted {
                 break;
             }
-            before = rest;
+            if request.end() > posted {
+                return (number, Some(operation));
+            }
+            (taken, begin) = (number, request.end());
         }
-        // The last work request of an operation links to the next operation.
-        let first = before.last().map_or(first, |last| last.wr().next);
-        let entry = BatchEntry {
-            slot: last.cqe().cast(),
-            first,
-            last: last.wr(),
-        };
-        let before = Self {
-            requests: before,
-            last: self.last,
-        };
-        Some((entry, before))
-    }
-
-    /// Returns the number of requests whose operations are posted at least in part, if `posted` of `length`
-    /// work requests are. Also returns the operation that is posted in part, if any. The caller is in the
-    /// critical section in which they were posted, so that operation has not completed.
-    #[cold]
-    #[inline(never)]
-    fn posted(
-        mut self,
-        first: *mut bindings::ib_send_wr,
-        length: u32,
-        posted: u32,
-    ) -> (usize, Option<NonNull<CqeNode>>) {
-        let mut left = length.saturating_sub(posted);
-        while left != 0 {
-            let requests = self.requests.len();
-            let Some((entry, before)) = self.split_last(first) else {
-                break;
-            };
-            // SAFETY: Its last work request is not posted.
-            let Some(others) = left.checked_sub(unsafe { entry.length() }) else {
-                return (requests, Some(entry.slot));
-            };
-            (self, left) = (before, others);
-        }
-        (self.requests.len(), None)
+        (taken, None)
     }
 }
 
-impl PostedOperations for Entries<'_> {
-    // Begins with the last operation, and so reads no work request of an operation that was posted
-    // whole: that may have completed, and its region may be gone.
+impl PostedOperations for Entries {
     fn position(
         self,
-        first: *mut bindings::ib_send_wr,
-        length: u32,
+        _first: *mut bindings::ib_send_wr,
+        _length: u32,
         bad: *const bindings::ib_send_wr,
     ) -> Option<u32> {
-        let mut entries = self;
-        let mut end = length;
-        while let Some((entry, before)) = entries.split_last(first) {
-            // SAFETY: Nothing before `bad` in an operation completes that, and the operations behind that
-            // of `bad` are not posted. So the operation owns its work requests.
-            let (count, found) = unsafe {
-                let count = entry.length();
-                (count, wr_buffer::position(entry.first, count, bad))
-            };
-            end = end.saturating_sub(count);
-            if let Some(found) = found {
-                return Some(end.saturating_add(found));
+        for request in self.iter() {
+            if ptr::eq(request.first, bad) {
+                return Some(request.before);
             }
-            entries = before;
+            if ptr::eq(request.wr, bad) {
+                return Some(request.before.saturating_add(1));
+            }
         }
         None
     }
@@ -493,13 +484,8 @@ impl PostedOperations for Entries<'_> {
         self.last
     }
 
-    fn split(
-        self,
-        first: *mut bindings::ib_send_wr,
-        length: u32,
-        posted: u32,
-    ) -> Option<NonNull<CqeNode>> {
-        self.posted(first, length, posted).1
+    fn split(self, posted: u32) -> Option<NonNull<CqeNode>> {
+        self.posted(posted).1
     }
 }
 

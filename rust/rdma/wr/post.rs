@@ -89,12 +89,7 @@ pub(super) trait PostedOperations: Copy {
 
     /// Returns the operation of work request number `posted`, if an earlier work request belongs to the
     /// same operation, which then is partially posted.
-    fn split(
-        self,
-        first: *mut bindings::ib_send_wr,
-        length: u32,
-        posted: u32,
-    ) -> Option<NonNull<CqeNode>>;
+    fn split(self, posted: u32) -> Option<NonNull<CqeNode>>;
 }
 
 /// Why a list could not be posted, and the first work request that was not posted; null if the send queue
@@ -121,12 +116,7 @@ impl PostedOperations for Single {
         unsafe { wr_buffer::at(first, length.saturating_sub(1)) }
     }
 
-    fn split(
-        self,
-        _first: *mut bindings::ib_send_wr,
-        _length: u32,
-        posted: u32,
-    ) -> Option<NonNull<CqeNode>> {
+    fn split(self, posted: u32) -> Option<NonNull<CqeNode>> {
         (posted != 0).then_some(self.0)
     }
 }
@@ -249,12 +239,12 @@ impl<E: QpContext> QueuePair<E> {
         }
     }
 
-    /// Posts a list. On error, [`stop_at`](Self::stop_at) must be called with the result, within the same
-    /// RCU read-side critical section.
+    /// Posts a list.
     ///
     /// # Safety
     ///
-    /// Those of [`post_requests`](Self::post_requests).
+    /// Those of [`post_requests`](Self::post_requests). On error, [`stop_at`](Self::stop_at) must be called
+    /// with the result, within the same RCU read-side critical section.
     #[inline(always)]
     pub(super) unsafe fn try_post(
         &self,
@@ -271,33 +261,36 @@ impl<E: QpContext> QueuePair<E> {
         unsafe { self.post_raw_send(list.first(), grace) }
     }
 
-    /// Undoes the work requests of a list from `bad` on, which is that of `failure`. Those before it were
+    /// Undoes the work requests of a list from that of `failure` on (`bad`). Those before it were
     /// posted. Returns how many were.
     ///
-    /// A device that reports a full queue in spite of the credits does not report what it took. All
-    /// but the last work request may be posted then. The operations of these are not returned, and
-    /// the queue pair is closed: an operation that was not posted stays leaked.
+    /// A device that reports a full queue in spite of the credits does not report what it took; nor does one
+    /// whose `bad` is not in the list. All but the last work request may be posted then. The operations of
+    /// these are not returned, and the queue pair is closed: an operation that was not posted stays leaked.
     ///
     /// # Safety
     ///
-    /// Those of [`post_requests`](Self::post_requests).
+    /// Those of [`post_requests`](Self::post_requests). `failure` must be the result of
+    /// [`try_post`](Self::try_post) for this list, within the same RCU read-side critical section.
     #[cold]
     #[inline(never)]
     pub(super) unsafe fn stop_at(
         &self,
         first: *mut bindings::ib_send_wr,
         length: u32,
-        (error, bad): PostFailure,
+        failure: PostFailure,
         operations: impl PostedOperations,
     ) -> Result<(), (Error, u32)> {
+        let (error, bad) = failure;
         if bad.is_null() {
             return Err((self.refuse(first, length), 0));
         }
-        let position = match ptr::eq(bad, first) {
-            true => 0,
-            false => operations.position(first, length, bad).unwrap_or(0),
+        let found = match ptr::eq(bad, first) {
+            true => Some(0),
+            false => operations.position(first, length, bad),
         };
-        let is_unknown = error == ENOMEM && position == 0 && length > 1;
+        let position = found.unwrap_or(0);
+        let is_unknown = length > 1 && (found.is_none() || error == ENOMEM && position == 0);
         let (posted, unposted_wr) = match (is_unknown, position) {
             (true, _) => (length.saturating_sub(1), operations.last(first, length)),
             (false, 0) => (0, first),
@@ -307,7 +300,7 @@ impl<E: QpContext> QueuePair<E> {
         self.sq_credits.put(unposted);
         self.forget_sends(unposted);
         wr_buffer::undo(unposted_wr, unposted, 0);
-        match operations.split(first, length, posted) {
+        match operations.split(posted) {
             // SAFETY: By the safety requirements nothing else completes the operation. The work
             // request that would complete it was not posted: the post failed, so the last work
             // request was not, whatever the device reports.

@@ -101,15 +101,15 @@ impl Request {
         unsafe { &self.kind.common }
     }
 
-    /// Returns whether the work request is signalled, and so the last one of an operation.
-    pub(super) fn completes(&self) -> bool {
-        self.wr().send_flags & bindings::ib_send_flags_IB_SEND_SIGNALED != 0
-    }
-
-    /// Returns the completion entry of a work request that [`completes`](Self::completes).
-    pub(super) fn cqe(&self) -> NonNull<bindings::ib_cqe> {
-        // SAFETY: All work requests of this crate have a completion entry.
-        unsafe { NonNull::new_unchecked(self.wr().__bindgen_anon_1.wr_cqe) }
+    /// Returns the completion entry of the operation, if this is its last work request: the one that is
+    /// signalled.
+    pub(super) fn completes(&self) -> Option<NonNull<bindings::ib_cqe>> {
+        let wr = self.wr();
+        if wr.send_flags & bindings::ib_send_flags_IB_SEND_SIGNALED == 0 {
+            return None;
+        }
+        // SAFETY: Work requests of this crate have no number (`wr_id`) in place of the entry.
+        NonNull::new(unsafe { wr.__bindgen_anon_1.wr_cqe })
     }
 
     /// Returns the work request for C.

@@ -189,29 +189,6 @@ pub(super) unsafe fn position(
     (0..length).find(|index| ptr::eq(unsafe { at(first, *index) }, wr))
 }
 
-/// Returns the number of work requests from `first` to `last`.
-///
-/// # Safety
-///
-/// The work requests must be valid.
-#[cold]
-#[inline(never)]
-pub(super) unsafe fn count(
-    first: *mut bindings::ib_send_wr,
-    last: *const bindings::ib_send_wr,
-) -> u32 {
-    let (mut wr, mut count) = (first.cast_const(), 1u32);
-    while !ptr::eq(wr, last) {
-        // SAFETY: By the safety requirements of this function.
-        match unsafe { wr.as_ref() } {
-            Some(before) => wr = before.next,
-            None => break,
-        }
-        count = count.saturating_add(1);
-    }
-    count
-}
-
 /// Undoes the changes of the work requests from `from` on, the last one first. They are not posted.
 #[cold]
 #[inline(never)]

@@ -70,7 +70,11 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, StepError> {
     match &*parameters::lie.get() {
         "post" => {
             env.part_of_an_operation()?;
-            env.part_of_a_batch()?;
+            env.part_of_a_batch(ENOMEM)?;
+        }
+        "foreign" => {
+            env.part_of_an_operation()?;
+            env.part_of_a_batch(EINVAL)?;
         }
         "silent" => env.silent()?,
         "dereg" => env.region()?,
@@ -93,7 +97,7 @@ impl TestEnv<'_> {
         Ok(work)
     }
 
-    /// The device has posted the first of two work requests, and says that it has posted none.
+    /// The device has posted the first of two work requests, and does not say so.
     fn part_of_an_operation(&self) -> Result<(), StepError> {
         let (end, peer) = self.connect()?;
         peer.post_receive(Work::new(self.0.device(), BYTES, Direction::FromDevice)?)?;
@@ -107,9 +111,9 @@ impl TestEnv<'_> {
         expect_equal("returned by the drain", end.returned(), 1)
     }
 
-    /// The device has posted the first of two operations, and says that it has posted none. Only the
+    /// The device has posted the first of two operations, and fails with `error` without saying so. Only the
     /// last one is certain not to be posted.
-    fn part_of_a_batch(&self) -> Result<(), StepError> {
+    fn part_of_a_batch(&self, error: Error) -> Result<(), StepError> {
         let (end, peer) = self.connect()?;
         peer.post_receive(Work::new(self.0.device(), BYTES, Direction::FromDevice)?)?;
         let capacity = BatchCapacity {
@@ -122,7 +126,7 @@ impl TestEnv<'_> {
                 .push(end.queue(), self.message(owner)?, send)
                 .step("push")?;
         }
-        expect_error("batch", batch.post(end.queue()), ENOMEM)?;
+        expect_error("batch", batch.post(end.queue()), error)?;
         let last = batch.take_back().ok_or(ENOENT).step("batch")?;
         expect_equal("last operation", last.owner, 1)?;
         expect_equal("left in the batch", batch.len(), 0)?;

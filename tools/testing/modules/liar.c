@@ -5,6 +5,8 @@
  *
  * post     A post of several work requests posts the first one, and fails as if
  *          it had posted none (erdma with a full queue).
+ * foreign  A post of several work requests posts the first one, and fails with a
+ *          work request that is not among them.
  * drain    The driver has drain operations, which do nothing (mlx5, if a queue
  *          is full).
  *
@@ -51,6 +53,17 @@ static int post_first(struct ib_qp *qp, const struct ib_send_wr *wr, const struc
 	return ret ?: -ENOMEM;
 }
 
+static int post_foreign(struct ib_qp *qp, const struct ib_send_wr *wr, const struct ib_send_wr **bad)
+{
+	static const struct ib_send_wr foreign;
+	int ret = post_first(qp, wr, bad);
+
+	if (ret != -ENOMEM)
+		return ret;
+	*bad = &foreign;
+	return -EINVAL;
+}
+
 static int post_silent(struct ib_qp *qp, const struct ib_send_wr *wr, const struct ib_send_wr **bad)
 {
 	return refused() ? -EINVAL : honest.post_send(qp, wr, bad);
@@ -91,6 +104,8 @@ static int replace(struct ib_device_ops *ops)
 {
 	if (!strcmp(lie, "post"))
 		ops->post_send = post_first;
+	else if (!strcmp(lie, "foreign"))
+		ops->post_send = post_foreign;
 	else if (!strcmp(lie, "silent"))
 		ops->post_send = post_silent;
 	else if (!strcmp(lie, "drain"))

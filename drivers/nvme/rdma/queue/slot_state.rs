@@ -124,7 +124,8 @@ impl<K: CommandKind> SlotState<K> {
         mapped.map_err(|(error, payload)| unsent(error, payload))?;
         let data_mode = core.data_mode(inline_length, region.segments());
         match self.expose(region, data_mode, inline_length) {
-            // Borrowed again, so that its address is not kept while the data is mapped.
+            // Borrowed again, so that its address is not kept while the data is mapped. It is long enough, as
+            // above.
             Ok(sgl) => {
                 if let Some(entry) = buffer.first_chunk_mut() {
                     Command::set_sgl_of(entry, sgl);

@@ -37,6 +37,7 @@ refuses() {
 }
 
 posts_that_are_reported_as_refused() { lies post; }
+posts_that_fail_at_a_foreign_request() { lies foreign; }
 posts_that_are_refused_without_the_request() { refuses silent drain; }
 drain_of_the_driver_that_gives_up() { lies drain; }
 error_state_is_refused() { refuses error drain; }
@@ -55,6 +56,7 @@ end_of_a_membership_is_refused() {
 
 main setup \
 	posts_that_are_reported_as_refused \
+	posts_that_fail_at_a_foreign_request \
 	posts_that_are_refused_without_the_request \
 	drain_of_the_driver_that_gives_up \
 	error_state_is_refused \
