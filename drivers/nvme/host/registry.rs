@@ -305,16 +305,19 @@ impl Registry {
 
     /// Removes a controller from the list, and notifies user space.
     fn remove(&self, controller: &Arc<Controller>) {
-        let _naming = self.name_lock.lock();
-        {
-            let mut controllers = self.controllers.lock();
-            controllers.list.retain(|c| !Arc::ptr_eq(c, controller));
-            self.services.changes.count();
-            if controllers.closed && controllers.list.is_empty() {
-                self.empty.complete_all();
+        // As in `insert`.
+        memory::without_io(|| {
+            let _naming = self.name_lock.lock();
+            {
+                let mut controllers = self.controllers.lock();
+                controllers.list.retain(|c| !Arc::ptr_eq(c, controller));
+                self.services.changes.count();
+                if controllers.closed && controllers.list.is_empty() {
+                    self.empty.complete_all();
+                }
             }
-        }
-        controller.notify(Event::Removed);
+            controller.notify(Event::Removed);
+        });
     }
 
     /// Returns the controller with this ID in a network namespace.

@@ -32,6 +32,7 @@ use kernel::{
     },
 };
 use rrdma::{
+    memory,
     net::Namespace,
     rdma::device::Device,
     sync::{
@@ -172,6 +173,7 @@ impl Discovery {
             };
         }
         let events = &self.controller.services.events;
-        self.with_view(|view| events.notify_discovery(view));
+        // I/O may wait for the removal of a device, which takes the lock of the status.
+        memory::without_io(|| self.with_view(|view| events.notify_discovery(view)));
     }
 }

@@ -33,6 +33,7 @@ use kernel::{
 };
 use rrdma::{
     chrdev::Numbers,
+    memory,
     net::Namespace,
     rdma::{
         client,
@@ -181,11 +182,12 @@ impl Services {
     ///
     /// `ENOMEM`.
     pub(crate) fn spawn(&self, work: impl FnOnce() + Send + 'static) -> Result {
-        // The queue exists as long as any controller does.
-        if let Some(queue) = &*self.work.lock() {
-            queue.try_spawn(GFP_KERNEL, work)?;
-        }
-        Ok(())
+        // I/O may wait for a controller that takes this lock before its connection is recovered.
+        memory::without_io(|| match &*self.work.lock() {
+            Some(queue) => Ok(queue.try_spawn(GFP_KERNEL, work)?),
+            // The queue exists as long as any controller does.
+            None => Ok(()),
+        })
     }
 
     /// Takes a counted use of `device`; `None` if the device is being removed. May sleep.
