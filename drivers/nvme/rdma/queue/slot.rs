@@ -12,6 +12,7 @@ use super::{
         UlpOf, //
     },
     queue_core::{
+        unknown_command,
         QueueContext,
         QueueCore, //
     },
@@ -368,8 +369,7 @@ impl<K: SlotLookup> Slot<K> {
         // prepared, or just failed to post.
         let state = self.state.try_resume();
         let Some(mut state) = state.filter(|state| state.id == completion.command_id()) else {
-            let core = queue.context().core();
-            return core.unknown_command(completion.command_id());
+            return unknown_command(queue, completion.command_id());
         };
         let invalidated = match &invalidation {
             None => RemoteInvalidation::None,
