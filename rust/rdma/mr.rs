@@ -530,28 +530,20 @@ impl<D: Scatter> Region<D> {
     /// access it. Any context.
     #[inline(always)]
     pub fn release(&mut self) -> Option<D> {
-        if self.peer_may_access() || self.data.is_none() {
+        if self.peer_may_access() {
             return None;
         }
         self.state.set(State::Invalid);
-        self.unmap()
+        self.map.unmap();
+        self.data.take()
     }
 
     /// Marks the region as [invalidated](Self::invalidated_by) by the peer, then
     /// [releases](Self::release) the data. Any context.
     #[inline(always)]
     pub fn release_invalidated(&mut self, invalidation: Invalidation) -> Option<D> {
-        match self.invalidated_by(invalidation) {
-            true => self.unmap(),
-            false => self.release(),
-        }
-    }
-
-    /// Unmaps the data, which no peer can access, and returns it.
-    #[inline(always)]
-    fn unmap(&mut self) -> Option<D> {
-        self.map.unmap();
-        self.data.take()
+        self.invalidated_by(invalidation);
+        self.release()
     }
 
     /// Deregisters the region (`ib_dereg_mr`) and returns its data, which no peer can access
