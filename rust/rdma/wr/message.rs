@@ -14,7 +14,8 @@ use crate::{
             Direction,
             DmaBuffer,
             DmaBuffers,
-            Writing, //
+            Writing,
+            WritingArray, //
         },
         mr::Region,
         pd::LocalMemory,
@@ -25,7 +26,10 @@ use crate::{
     },
     scatter::Scatter,
 };
-use core::cell::UnsafeCell;
+use core::{
+    cell::UnsafeCell,
+    ops::Deref, //
+};
 use kernel::prelude::*;
 
 /// Maximum number of memory pieces that follow a message, see
@@ -182,5 +186,57 @@ impl Message {
             count = count.wrapping_add(1);
         }
         Ok(count as i32)
+    }
+}
+
+/// A [`Message`] of `N` bytes. Their number needs no check when they are read or written.
+///
+/// # Invariants
+///
+/// The message has `N` bytes.
+pub struct FixedMessage<const N: usize>(Message);
+
+impl<const N: usize> FixedMessage<N> {
+    /// Converts a message.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if it has another length.
+    #[inline]
+    pub fn new(message: Message) -> Result<Self> {
+        if message.buffer.length() != N {
+            return Err(EINVAL);
+        }
+        // INVARIANT: Checked above. No method changes the length.
+        Ok(Self(message))
+    }
+
+    /// Returns the bytes for reading. See [`DmaBuffer::read`]. Any context.
+    #[inline]
+    pub fn read(&mut self) -> &[u8; N] {
+        // SAFETY: By the type invariant.
+        unsafe { self.0.buffer.read_array() }
+    }
+
+    /// Returns a guard for writing the bytes. See [`DmaBuffer::write`]. Any context.
+    #[inline]
+    pub fn write(&mut self) -> WritingArray<'_, N> {
+        // SAFETY: By the type invariant.
+        unsafe { self.0.buffer.write_array() }
+    }
+
+    /// Returns the whole buffer to the device, after [`FixedMessage::read`]. Any context.
+    #[inline]
+    pub fn give_back(&mut self) {
+        self.0.give_back();
+    }
+}
+
+impl<const N: usize> Deref for FixedMessage<N> {
+    type Target = Message;
+
+    #[inline]
+    fn deref(&self) -> &Message {
+        &self.0
     }
 }

@@ -40,7 +40,7 @@ pub(super) trait ResponseHandler: QueueContext {
 
 /// Receive of one response. It is posted again as soon as the response was read.
 pub(super) struct Response {
-    buffer: ReceiveBuffer,
+    buffer: ReceiveBuffer<{ cqe::Completion::SIZE }>,
 }
 
 impl Response {
@@ -82,9 +82,8 @@ impl<Q: ResponseHandler> Complete<Q> for Response {
         // A longer message does not fit the buffer, so the device fails it.
         match completion.received() {
             Some(received) if received.byte_len() >= cqe::Completion::SIZE => {
-                if let Some(completion) = cqe::Completion::parse(operation.buffer.read()) {
-                    Q::response(queue, completion, received);
-                }
+                let completion = cqe::Completion::from_bytes(operation.buffer.read());
+                Q::response(queue, completion, received);
                 operation.buffer.give_back();
             }
             received => short(queue, received.map_or(0, |received| received.byte_len())),

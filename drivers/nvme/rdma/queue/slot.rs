@@ -8,6 +8,7 @@ use super::{
         Capsule,
         Capsules,
         CommandKind,
+        CommandMessage,
         InFlightWr,
         UlpOf, //
     },
@@ -76,7 +77,6 @@ use rrdma::{
         wr::{
             Chain,
             Complete,
-            Message,
             Operation,
             Unposted, //
         },
@@ -571,7 +571,7 @@ fn retries<K: CommandKind>(payload: &Option<K::Payload>) -> u64 {
 /// Returns the trace record of a command that ended.
 fn ended<K: CommandKind>(
     core: &QueueCore<UlpOf<K>>,
-    command: &mut Message,
+    command: &mut CommandMessage,
     retries: u64,
     end: CommandEnd,
 ) -> EndedCommand {
