@@ -571,27 +571,28 @@ impl<D: Scatter> Region<D> {
     #[inline]
     pub(in crate::rdma) fn admit(
         &self,
-        pd: &ProtectionDomain,
+        pd: &Arc<ProtectionDomain>,
         registered: RegSeq,
         cqe: *mut bindings::ib_cqe,
     ) -> Result {
-        if self.state.get() != State::Mapped {
-            return Err(EINVAL);
-        }
-        match self.registered.get().is_on_queue_of(registered) {
+        // All else in one call, so that the error is not kept in a register.
+        match self.state.get() == State::Mapped && self.registered.get().is_on_queue_of(registered)
+        {
             true => Ok(()),
             false => self.admit_first(pd, registered, cqe),
         }
     }
 
     #[cold]
+    #[inline(never)]
     fn admit_first(
         &self,
-        pd: &ProtectionDomain,
+        pd: &Arc<ProtectionDomain>,
         registered: RegSeq,
         cqe: *mut bindings::ib_cqe,
     ) -> Result {
-        if !self.registered.get().is_never() || !ptr::eq(&*self.mr.pd, pd) {
+        let is_new = self.registered.get().is_never() && ptr::eq(&*self.mr.pd, &**pd);
+        if self.state.get() != State::Mapped || !is_new {
             return Err(EINVAL);
         }
         // SAFETY: The region was never registered, so nobody else uses the work request.
