@@ -176,6 +176,21 @@ impl Message {
     /// `EINVAL` if the device must not read the data, or there are too many pieces.
     #[inline(always)]
     pub(super) fn append<D: Scatter>(&self, region: &Region<D>) -> Result<i32> {
+        if region.segments() != 1 {
+            return self.append_several(region);
+        }
+        let piece = region.readable_entries()?.next().ok_or(EINVAL)?;
+        // SAFETY: As in `sges`, nobody else accesses the entries.
+        let sge = unsafe { &mut (*self.entries.get()).sges[1] };
+        // The key is that of all entries, by the type invariants.
+        (sge.addr, sge.length) = (piece.address(), piece.length());
+        Ok(2)
+    }
+
+    /// Appends as [`append`](Self::append) does. Not inlined, so that the common case saves no registers for a
+    /// loop.
+    #[inline(never)]
+    fn append_several<D: Scatter>(&self, region: &Region<D>) -> Result<i32> {
         // SAFETY: As in `sges`, nobody else accesses the entries.
         let sges = unsafe { &mut (*self.entries.get()).sges };
         let mut count = 1;
