@@ -266,6 +266,35 @@ impl DmaBuffer {
         Writing(self)
     }
 
+    /// Returns the first `N` bytes for reading, as [`read`](Self::read) does. Any context.
+    ///
+    /// # Safety
+    ///
+    /// The buffer must have so many.
+    #[inline]
+    pub(in crate::rdma) unsafe fn read_array<const N: usize>(&mut self) -> &[u8; N] {
+        self.sync_for_cpu();
+        // SAFETY: By the safety requirements, so many bytes are valid. The buffer is borrowed as in `bytes`.
+        unsafe { self.bytes.cast().as_ref() }
+    }
+
+    /// Returns a guard for writing the first `N` bytes, as [`write`](Self::write) does. Any context.
+    ///
+    /// # Safety
+    ///
+    /// The buffer must have so many.
+    #[inline]
+    pub(in crate::rdma) unsafe fn write_array<const N: usize>(&mut self) -> WritingArray<'_, N> {
+        // INVARIANT: By the safety requirements.
+        WritingArray(self.write())
+    }
+
+    /// Returns the length in bytes.
+    #[inline]
+    pub(in crate::rdma) fn length(&self) -> usize {
+        self.length as usize
+    }
+
     /// Returns the address of the bytes for C, which may read and write them, after making the writes of
     /// the device visible to the CPU. C may use it until [`DmaBuffer::give_back`]. Any context.
     #[inline]
@@ -369,6 +398,33 @@ impl Drop for Writing<'_> {
     #[inline(always)]
     fn drop(&mut self) {
         self.0.sync_for_device();
+    }
+}
+
+/// A guard for writing the first `N` bytes of a [`DmaBuffer`] by the CPU. Their number needs no check.
+///
+/// # Invariants
+///
+/// The buffer has so many bytes.
+pub struct WritingArray<'a, const N: usize>(Writing<'a>);
+
+impl<const N: usize> Deref for WritingArray<'_, N> {
+    type Target = [u8; N];
+
+    #[inline]
+    fn deref(&self) -> &[u8; N] {
+        // SAFETY: By the invariants of both types, so many bytes are valid. The buffer is borrowed
+        // exclusively.
+        unsafe { self.0 .0.bytes.cast().as_ref() }
+    }
+}
+
+impl<const N: usize> DerefMut for WritingArray<'_, N> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [u8; N] {
+        // SAFETY: By the invariants of both types, so many bytes are valid, and nobody else has them. The
+        // buffer is borrowed exclusively.
+        unsafe { self.0 .0.bytes.cast().as_mut() }
     }
 }
 

@@ -530,28 +530,20 @@ impl<D: Scatter> Region<D> {
     /// access it. Any context.
     #[inline(always)]
     pub fn release(&mut self) -> Option<D> {
-        if self.peer_may_access() || self.data.is_none() {
+        if self.peer_may_access() {
             return None;
         }
         self.state.set(State::Invalid);
-        self.unmap()
+        self.map.unmap();
+        self.data.take()
     }
 
     /// Marks the region as [invalidated](Self::invalidated_by) by the peer, then
     /// [releases](Self::release) the data. Any context.
     #[inline(always)]
     pub fn release_invalidated(&mut self, invalidation: Invalidation) -> Option<D> {
-        match self.invalidated_by(invalidation) {
-            true => self.unmap(),
-            false => self.release(),
-        }
-    }
-
-    /// Unmaps the data, which no peer can access, and returns it.
-    #[inline(always)]
-    fn unmap(&mut self) -> Option<D> {
-        self.map.unmap();
-        self.data.take()
+        self.invalidated_by(invalidation);
+        self.release()
     }
 
     /// Deregisters the region (`ib_dereg_mr`) and returns its data, which no peer can access
@@ -579,27 +571,28 @@ impl<D: Scatter> Region<D> {
     #[inline]
     pub(in crate::rdma) fn admit(
         &self,
-        pd: &ProtectionDomain,
+        pd: &Arc<ProtectionDomain>,
         registered: RegSeq,
         cqe: *mut bindings::ib_cqe,
     ) -> Result {
-        if self.state.get() != State::Mapped {
-            return Err(EINVAL);
-        }
-        match self.registered.get().is_on_queue_of(registered) {
+        // All else in one call, so that the error is not kept in a register.
+        match self.state.get() == State::Mapped && self.registered.get().is_on_queue_of(registered)
+        {
             true => Ok(()),
             false => self.admit_first(pd, registered, cqe),
         }
     }
 
     #[cold]
+    #[inline(never)]
     fn admit_first(
         &self,
-        pd: &ProtectionDomain,
+        pd: &Arc<ProtectionDomain>,
         registered: RegSeq,
         cqe: *mut bindings::ib_cqe,
     ) -> Result {
-        if !self.registered.get().is_never() || !ptr::eq(&*self.mr.pd, pd) {
+        let is_new = self.registered.get().is_never() && ptr::eq(&*self.mr.pd, &**pd);
+        if self.state.get() != State::Mapped || !is_new {
             return Err(EINVAL);
         }
         // SAFETY: The region was never registered, so nobody else uses the work request.

@@ -45,6 +45,7 @@ pub use chain::{
 };
 pub use credited_message::CreditedMessage;
 pub use message::{
+    FixedMessage,
     Message,
     Messages,
     MAX_MESSAGE_DATA, //

@@ -54,6 +54,7 @@ use capsule::{
     CommandKind, //
 };
 use queue_core::{
+    unknown_command,
     QueueContext,
     QueueCore, //
 };
@@ -110,7 +111,7 @@ use rrdma::{
             Lost, //
         },
         cq::{
-            Invalidation,
+            Received,
             WcError, //
         },
         pd::ProtectionDomain,
@@ -648,21 +649,30 @@ impl<U: Ulp> QueueContext for Queue<U> {
 
 impl<U: Ulp> ResponseHandler for Queue<U> {
     #[inline]
-    fn response(
-        queue: &QueuePair<Self>,
-        completion: Completion,
-        invalidation: Option<Invalidation>,
-    ) {
-        let this = queue.context();
-        let id = completion.command_id();
-        let tag = id.tag().get();
-        if let Some(slot) = this.requests.get(usize::from(tag)) {
-            return slot.answered(queue, completion, invalidation);
+    fn response(queue: &QueuePair<Self>, completion: Completion, received: Received<'_>) {
+        let tag = completion.command_id().tag().get();
+        match queue.context().requests.get(usize::from(tag)) {
+            Some(slot) => slot.answered(queue, completion, received.invalidation()),
+            None => other_response(queue, completion, received),
         }
-        match this.tag_kind(tag) {
-            Some(kind) => kind.slot().answered(queue, completion, invalidation),
-            None => this.core.unknown_command(id),
+    }
+}
+
+/// Handles a response to a command that is no block request.
+#[cold]
+#[inline(never)]
+fn other_response<U: Ulp>(
+    queue: &QueuePair<Queue<U>>,
+    completion: Completion,
+    received: Received<'_>,
+) {
+    let id = completion.command_id();
+    match queue.context().tag_kind(id.tag().get()) {
+        Some(kind) => {
+            let invalidation = received.invalidation();
+            kind.slot().answered(queue, completion, invalidation);
         }
+        None => unknown_command(queue, id),
     }
 }
 

@@ -159,8 +159,8 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
         if self.wr_buffer.requests.is_full() {
             return Err(ENOBUFS);
         }
-        let sges = message.sges(self.queue)?;
         let registered = self.admit(region)?;
+        let sges = message.sges(self.queue)?;
         // SAFETY: The work request is in the region, which is borrowed from the operation. The message
         // follows, or the list is truncated.
         unsafe { self.wr_buffer.list.push(region.register(registered)) };

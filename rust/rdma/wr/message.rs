@@ -14,7 +14,8 @@ use crate::{
             Direction,
             DmaBuffer,
             DmaBuffers,
-            Writing, //
+            Writing,
+            WritingArray, //
         },
         mr::Region,
         pd::LocalMemory,
@@ -25,7 +26,10 @@ use crate::{
     },
     scatter::Scatter,
 };
-use core::cell::UnsafeCell;
+use core::{
+    cell::UnsafeCell,
+    ops::Deref, //
+};
 use kernel::prelude::*;
 
 /// Maximum number of memory pieces that follow a message, see
@@ -172,6 +176,21 @@ impl Message {
     /// `EINVAL` if the device must not read the data, or there are too many pieces.
     #[inline(always)]
     pub(super) fn append<D: Scatter>(&self, region: &Region<D>) -> Result<i32> {
+        if region.segments() != 1 {
+            return self.append_several(region);
+        }
+        let piece = region.readable_entries()?.next().ok_or(EINVAL)?;
+        // SAFETY: As in `sges`, nobody else accesses the entries.
+        let sge = unsafe { &mut (*self.entries.get()).sges[1] };
+        // The key is that of all entries, by the type invariants.
+        (sge.addr, sge.length) = (piece.address(), piece.length());
+        Ok(2)
+    }
+
+    /// Appends as [`append`](Self::append) does. Not inlined, so that the common case saves no registers for a
+    /// loop.
+    #[inline(never)]
+    fn append_several<D: Scatter>(&self, region: &Region<D>) -> Result<i32> {
         // SAFETY: As in `sges`, nobody else accesses the entries.
         let sges = unsafe { &mut (*self.entries.get()).sges };
         let mut count = 1;
@@ -182,5 +201,57 @@ impl Message {
             count = count.wrapping_add(1);
         }
         Ok(count as i32)
+    }
+}
+
+/// A [`Message`] of `N` bytes. Their number needs no check when they are read or written.
+///
+/// # Invariants
+///
+/// The message has `N` bytes.
+pub struct FixedMessage<const N: usize>(Message);
+
+impl<const N: usize> FixedMessage<N> {
+    /// Converts a message.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if it has another length.
+    #[inline]
+    pub fn new(message: Message) -> Result<Self> {
+        if message.buffer.length() != N {
+            return Err(EINVAL);
+        }
+        // INVARIANT: Checked above. No method changes the length.
+        Ok(Self(message))
+    }
+
+    /// Returns the bytes for reading. See [`DmaBuffer::read`]. Any context.
+    #[inline]
+    pub fn read(&mut self) -> &[u8; N] {
+        // SAFETY: By the type invariant.
+        unsafe { self.0.buffer.read_array() }
+    }
+
+    /// Returns a guard for writing the bytes. See [`DmaBuffer::write`]. Any context.
+    #[inline]
+    pub fn write(&mut self) -> WritingArray<'_, N> {
+        // SAFETY: By the type invariant.
+        unsafe { self.0.buffer.write_array() }
+    }
+
+    /// Returns the whole buffer to the device, after [`FixedMessage::read`]. Any context.
+    #[inline]
+    pub fn give_back(&mut self) {
+        self.0.give_back();
+    }
+}
+
+impl<const N: usize> Deref for FixedMessage<N> {
+    type Target = Message;
+
+    #[inline]
+    fn deref(&self) -> &Message {
+        &self.0
     }
 }

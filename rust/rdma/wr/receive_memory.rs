@@ -117,29 +117,33 @@ impl ReceiveMemory {
     }
 }
 
-/// A buffer that a message fills, with the piece of its work request, which is made once.
+/// A buffer of `N` bytes that a message fills, with the piece of its work request, which is made once.
 ///
 /// # Invariants
 ///
-/// `piece` names the memory of the buffer, which is mapped for writing by the device of the domain, with
+/// `buffer` has `N` bytes. `piece` names the memory of the buffer, which is mapped for writing by the device of the domain, with
 /// its key.
-pub struct ReceiveBuffer {
+pub struct ReceiveBuffer<const N: usize> {
     piece: bindings::ib_sge,
     /// Serial number of the domain.
     domain: u64,
     buffer: DmaBuffer,
 }
 
-impl ReceiveBuffer {
+impl<const N: usize> ReceiveBuffer<N> {
     /// Prepares `buffer` for receives of a domain.
     ///
     /// # Errors
     ///
-    /// `EINVAL` if the buffer is mapped for another device or not for writing by the device.
+    /// `EINVAL` if the buffer has another length, or is mapped for another device or not for writing by the
+    /// device.
     #[inline]
     pub fn new(pd: &ProtectionDomain, buffer: DmaBuffer) -> Result<Self> {
+        if buffer.length() != N {
+            return Err(EINVAL);
+        }
         let memory = pd.local_memory();
-        // INVARIANT: Made of this buffer, which is never replaced.
+        // INVARIANT: Made of this buffer, which is never replaced. Its length was checked above.
         Ok(Self {
             piece: buffer.sge().as_sink(memory)?,
             domain: memory.domain,
@@ -149,8 +153,9 @@ impl ReceiveBuffer {
 
     /// Returns the bytes, after making the writes of the device visible to the CPU.
     #[inline]
-    pub fn read(&mut self) -> &[u8] {
-        self.buffer.read()
+    pub fn read(&mut self) -> &[u8; N] {
+        // SAFETY: By the type invariants.
+        unsafe { self.buffer.read_array() }
     }
 
     /// Returns the buffer to the device, after [`read`](Self::read).

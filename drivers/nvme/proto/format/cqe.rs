@@ -23,11 +23,17 @@ impl Completion {
     /// Decodes an entry from the start of a received message; `None` if the message is shorter.
     #[inline]
     pub fn parse(bytes: &[u8]) -> Option<Self> {
-        let entry = Reader::<{ Self::SIZE }>::new(bytes)?;
-        Some(Self {
+        bytes.first_chunk().map(Self::from_bytes)
+    }
+
+    /// Decodes an entry.
+    #[inline]
+    pub fn from_bytes(bytes: &[u8; Self::SIZE]) -> Self {
+        let entry = Reader::over(bytes);
+        Self {
             result: entry.u64::<0>(),
             rest: entry.u64::<8>(),
-        })
+        }
     }
 
     /// Returns the submission queue head (SQHD). It has no meaning if SQ flow control is disabled.

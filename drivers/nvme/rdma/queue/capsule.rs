@@ -25,7 +25,7 @@ use rrdma::{
         pd::ProtectionDomain,
         wr::{
             Chain,
-            Message,
+            FixedMessage,
             Messages,
             Operation,
             Operations, //
@@ -76,12 +76,15 @@ impl InFlightWr {
     }
 }
 
+/// Buffer of a command.
+pub(super) type CommandMessage = FixedMessage<{ Command::SIZE }>;
+
 /// Buffer of a command, and memory region of its data.
 pub(super) struct Capsule<K: CommandKind> {
     pub(super) tag: u16,
     pub(super) in_flight: InFlightWr,
     pub(super) position: PostPosition,
-    pub(super) command: Message,
+    pub(super) command: CommandMessage,
     pub(super) region: Region<K::Payload>,
 }
 
@@ -122,7 +125,7 @@ impl<K: CommandKind> Capsules<K> {
             tag,
             in_flight: InFlightWr::Command,
             position: PostPosition::First,
-            command: messages.alloc()?,
+            command: FixedMessage::new(messages.alloc()?)?,
             region <- regions.alloc()?,
         }? Error))
     }
@@ -149,9 +152,8 @@ impl<K: CommandKind> Capsule<K> {
 }
 
 /// Returns the command in a capsule's buffer, for traces. No work request may own the capsule.
-pub(super) fn sent_command(buffer: &mut Message) -> Command {
-    let sent = buffer.read().first_chunk();
-    let sent = sent.map_or(Command::flush(0), |bytes| Command::from_bytes(*bytes));
+pub(super) fn sent_command(buffer: &mut CommandMessage) -> Command {
+    let sent = Command::from_bytes(*buffer.read());
     buffer.give_back();
     sent
 }

@@ -28,6 +28,7 @@ use rrdma::{
         },
         qp::{
             QpContext,
+            QueuePair,
             Rc, //
         },
     },
@@ -150,12 +151,17 @@ impl<U: Ulp> QueueCore<U> {
             error,
         });
     }
+}
 
-    /// Reports a response to a command that is not in flight.
-    pub(super) fn unknown_command(&self, id: CommandId) {
-        self.report(ConnError::UnknownCommand {
-            qid: self.qid(),
-            command_id: id.get(),
-        });
-    }
+/// Reports a response to a command that is not in flight.
+// Gets the queue pair, as all rare steps of a completion handler: the handler keeps no other address for
+// them.
+#[cold]
+#[inline(never)]
+pub(super) fn unknown_command<Q: QueueContext>(queue: &QueuePair<Q>, id: CommandId) {
+    let core = queue.context().core();
+    core.report(ConnError::UnknownCommand {
+        qid: core.qid(),
+        command_id: id.get(),
+    });
 }

@@ -12,7 +12,8 @@ use nvme_proto::format::cqe;
 use rrdma::rdma::{
     cq::{
         Completion,
-        Invalidation, //
+        Received,
+        WcError, //
     },
     dma::{
         Direction,
@@ -26,23 +27,20 @@ use rrdma::rdma::{
         Receive,
         ReceiveBuffer,
         ReceivePieces,
-        Sge, //
+        Sge,
+        Unposted, //
     },
 };
 
 /// A queue that handles responses.
 pub(super) trait ResponseHandler: QueueContext {
     /// Handles a response. Softirq context.
-    fn response(
-        queue: &QueuePair<Self>,
-        completion: cqe::Completion,
-        invalidation: Option<Invalidation>,
-    );
+    fn response(queue: &QueuePair<Self>, completion: cqe::Completion, received: Received<'_>);
 }
 
 /// Receive of one response. It is posted again as soon as the response was read.
 pub(super) struct Response {
-    buffer: ReceiveBuffer,
+    buffer: ReceiveBuffer<{ cqe::Completion::SIZE }>,
 }
 
 impl Response {
@@ -77,28 +75,47 @@ impl<Q: ResponseHandler> Receive<Q> for Response {
 impl<Q: ResponseHandler> Complete<Q> for Response {
     #[inline]
     fn complete(mut operation: Operation<Self>, queue: &QueuePair<Q>, completion: &Completion<'_>) {
-        let core = queue.context().core();
-        core.stats.completed(completion);
+        queue.context().core().stats.completed(completion);
         if let Err(failure) = completion.result() {
-            return core.request_failed("receive", failure);
+            return failed(operation, queue, failure);
         }
-        let received = completion.received();
-        let length = received.map_or(0, |received| received.byte_len());
-        let bytes = operation.buffer.read();
-        match cqe::Completion::parse(bytes) {
-            // A longer message does not fit the buffer, so the device fails it.
-            Some(completion) if length >= cqe::Completion::SIZE => {
-                let invalidation = received.and_then(|received| received.invalidation());
-                Q::response(queue, completion, invalidation)
+        // A longer message does not fit the buffer, so the device fails it.
+        match completion.received() {
+            Some(received) if received.byte_len() >= cqe::Completion::SIZE => {
+                let completion = cqe::Completion::from_bytes(operation.buffer.read());
+                Q::response(queue, completion, received);
+                operation.buffer.give_back();
             }
-            _ => core.report(ConnError::ShortResponse {
-                qid: core.qid(),
-                length,
-            }),
+            received => short(queue, received.map_or(0, |received| received.byte_len())),
         }
-        operation.buffer.give_back();
         if let Err(unposted) = queue.post_receive(operation) {
-            core.post_failed("receive", unposted.error);
+            not_posted(queue, unposted);
         }
     }
+}
+
+/// Drops a receive that failed.
+#[cold]
+#[inline(never)]
+fn failed<Q: ResponseHandler>(_: Operation<Response>, queue: &QueuePair<Q>, failure: WcError) {
+    queue.context().core().request_failed("receive", failure);
+}
+
+/// Reports a response that is too short.
+#[cold]
+#[inline(never)]
+fn short<Q: ResponseHandler>(queue: &QueuePair<Q>, length: usize) {
+    let core = queue.context().core();
+    core.report(ConnError::ShortResponse {
+        qid: core.qid(),
+        length,
+    });
+}
+
+/// Drops a receive that could not be posted again.
+#[cold]
+#[inline(never)]
+fn not_posted<Q: ResponseHandler>(queue: &QueuePair<Q>, unposted: Unposted<Response>) {
+    let core = queue.context().core();
+    core.post_failed("receive", unposted.error);
 }

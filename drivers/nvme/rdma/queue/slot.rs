@@ -8,10 +8,12 @@ use super::{
         Capsule,
         Capsules,
         CommandKind,
+        CommandMessage,
         InFlightWr,
         UlpOf, //
     },
     queue_core::{
+        unknown_command,
         QueueContext,
         QueueCore, //
     },
@@ -75,7 +77,6 @@ use rrdma::{
         wr::{
             Chain,
             Complete,
-            Message,
             Operation,
             Unposted, //
         },
@@ -368,8 +369,7 @@ impl<K: SlotLookup> Slot<K> {
         // prepared, or just failed to post.
         let state = self.state.try_resume();
         let Some(mut state) = state.filter(|state| state.id == completion.command_id()) else {
-            let core = queue.context().core();
-            return core.unknown_command(completion.command_id());
+            return unknown_command(queue, completion.command_id());
         };
         let invalidated = match &invalidation {
             None => RemoteInvalidation::None,
@@ -571,7 +571,7 @@ fn retries<K: CommandKind>(payload: &Option<K::Payload>) -> u64 {
 /// Returns the trace record of a command that ended.
 fn ended<K: CommandKind>(
     core: &QueueCore<UlpOf<K>>,
-    command: &mut Message,
+    command: &mut CommandMessage,
     retries: u64,
     end: CommandEnd,
 ) -> EndedCommand {

@@ -39,11 +39,14 @@ use nvme_proto::{
         RequestState, //
     },
 };
-use rrdma::rdma::{
-    cq::Invalidation,
-    dma::Direction,
-    mr::Region,
-    wr::Operation, //
+use rrdma::{
+    rdma::{
+        cq::Invalidation,
+        dma::Direction,
+        mr::Region,
+        wr::Operation, //
+    },
+    scatter::Scatter,
 };
 
 /// State of a slot's command.
@@ -105,15 +108,8 @@ impl<K: CommandKind> SlotState<K> {
             region,
             ..
         } = capsule;
-        let unsent = |error, payload| Unsent {
-            error,
-            payload: Some(payload),
-        };
         let mut buffer = buffer.write();
-        let Some(entry) = buffer.first_chunk_mut() else {
-            return Err(unsent(EINVAL, payload));
-        };
-        command.write(&payload, self.id, entry);
+        command.write(&payload, self.id, &mut buffer);
         // Read where they are used, so that they are not kept meanwhile.
         let direction = command.direction(&payload);
         let inline_length = match direction {
@@ -121,18 +117,15 @@ impl<K: CommandKind> SlotState<K> {
             _ => 0,
         };
         let mapped = region.dma_map(payload, direction);
-        mapped.map_err(|(error, payload)| unsent(error, payload))?;
+        mapped.map_err(|(error, payload)| Unsent {
+            error,
+            payload: Some(payload),
+        })?;
         let data_mode = core.data_mode(inline_length, region.segments());
         match self.expose(region, data_mode, inline_length) {
-            // Borrowed again, so that its address is not kept while the data is mapped. It is long enough, as
-            // above.
-            Ok(sgl) => {
-                if let Some(entry) = buffer.first_chunk_mut() {
-                    Command::set_sgl_of(entry, sgl);
-                }
-            }
+            Ok(sgl) => Command::set_sgl_of(&mut buffer, sgl),
             Err(error) => {
-                let payload = region.release();
+                let payload = take_back(region);
                 return Err(Unsent { error, payload });
             }
         }
@@ -166,4 +159,12 @@ impl<K: CommandKind> SlotState<K> {
         };
         Ok(sgl)
     }
+}
+
+/// Takes the data back that the target got no access to.
+// Not inlined: `prepare` would keep an address within the region for it.
+#[cold]
+#[inline(never)]
+fn take_back<P: Scatter>(region: &mut Region<P>) -> Option<P> {
+    region.release()
 }
