@@ -326,15 +326,17 @@ devices_go_amid_events() {
 	load
 	interface_appears 4200
 	for _ in {1..10}; do
+		# The kernel log does not hold the lines of all rounds, if there are many events.
+		forget
 		run rdma link add $INFO type rxe netdev $INTERFACE
 		ip address add 198.51.100.7/24 dev $INTERFACE
 		ip link set $INTERFACE down
 		ip link set $INTERFACE up
 		run rdma link delete $INFO
 		ip address del 198.51.100.7/24 dev $INTERFACE
+		same "number of added devices" 1 "$(sample_log | grep -cx "$INFO: added")"
+		same "number of removed devices" 1 "$(sample_log | grep -cx "$INFO: removing")"
 	done
-	same "number of added devices" 10 "$(sample_log | grep -cx "$INFO: added")"
-	same "number of removed devices" 10 "$(sample_log | grep -cx "$INFO: removing")"
 }
 
 main setup \
