@@ -104,12 +104,12 @@ fn endpoints_bracket_ipv6() {
 
 #[test]
 fn who_is_to_stop_waits_for_no_answer() {
-    let began = Instant::now();
-    let lookup = || {
-        thread::sleep(Duration::from_secs(5));
+    let (hold, held) = sync_channel::<()>(0);
+    let silent = move || {
+        let _ = held.recv();
         Ok(())
     };
-    let error = run_with_timeout(600, || true, lookup).unwrap_err();
+    let error = run_with_timeout(600, || true, silent).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Interrupted);
-    assert!(began.elapsed() < Duration::from_secs(4));
+    drop(hold);
 }

@@ -148,7 +148,7 @@ memory() {
 set_up || exit 1
 # No keep-alives: commands of the drivers themselves would disturb the measurements.
 connect_all -i 1 -P 1 -k 0 || exit 1
-mark_check
+marks_begin
 warm_up
 for load in "${loads[@]}"; do
 	read -ra options <<<"${load#*=}"
@@ -166,4 +166,5 @@ if [ "$rounds" != 0 ]; then
 	[ $((rounds / 3)) = 0 ] || memory
 fi
 symbols
+marks_end
 log_is_clean

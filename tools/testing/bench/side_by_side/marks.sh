@@ -3,8 +3,11 @@
 #
 # Runs in a VM whose clock counts instructions: functions that measure. Source it after drivers.sh.
 
-MARK=/opt/rnvmf/src/build/bench/mark
 OUT=/mnt/out
+# The program that marks, and the marks so far: in memory. While the VM waits for a file of the host, its clock
+# goes from timer to timer, and a loaded host would lengthen what is measured.
+MARK=/tmp/mark
+MARKS=/tmp/marks
 # Number of controllers whose memory is measured.
 # shellcheck disable=SC2034 # read by the scripts
 CONTROLLERS=8
@@ -17,19 +20,25 @@ fio_run() {
 
 # mark LABEL: let the plugin write its counts since the previous mark.
 mark() {
-	echo "$1 $("$MARK")" >>$OUT/marks
+	echo "$1 $("$MARK")" >>$MARKS
 }
 
-# mark_check: execute a known number of instructions, to check the plugin.
-mark_check() {
+# marks_begin: copy the program. Execute a known number of instructions, to check the plugin.
+marks_begin() {
 	local times
+	cp /opt/rnvmf/src/build/bench/mark $MARK
 	mapfile -t times < <("$MARK" 1000000)
-	printf '%s\n' "check-begin ${times[0]}" "check-end ${times[1]}" >>$OUT/marks
+	printf '%s\n' "check-begin ${times[0]}" "check-end ${times[1]}" >$MARKS
+}
+
+# marks_end: pass the marks to the host.
+marks_end() {
+	cp $MARKS $OUT
 }
 
 # symbols: store where the kernel's functions are, for the marks that no earlier call was for.
 symbols() {
-	cat /proc/kallsyms >"$OUT/kallsyms.$(wc -l <$OUT/marks)"
+	cat /proc/kallsyms >"$OUT/kallsyms.$(wc -l <$MARKS)"
 }
 
 # memory_used: print the memory in use in KiB. Slabs count by their objects, not by their pages: the

@@ -145,9 +145,8 @@ memory() {
 
 DRIVERS=(nvme)
 set_up || exit 1
-: >$OUT/marks
+marks_begin
 symbols
-mark_check
 for ((pair = 0; pair < pairs; pair++)); do
 	measure $pair
 done
@@ -155,5 +154,6 @@ if [ "$rounds" != 0 ]; then
 	steps
 	memory
 fi
+marks_end
 target_goes
 log_is_clean

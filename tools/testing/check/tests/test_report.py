@@ -2,6 +2,7 @@
 """Tests of the reader of the kernel's console."""
 
 import pathlib
+import re
 import sys
 import unittest
 
@@ -50,6 +51,21 @@ class Faults(unittest.TestCase):
 
     def test_none(self):
         self.assertEqual(seen("rnvmf-vm: at a", "nvme0: connected"), [])
+
+    def test_known(self):
+        self.assertEqual(seen(
+            "[  9.1] WARNING: drivers/infiniband/sw/rxe/rxe_task.c:225 at rxe_sched_task+0x6/0x90",
+            "[  9.1] WARNING: drivers/infiniband/sw/rxe/rxe_comp.c:700 at rxe_completer+0x9/0x90",
+        ), [])
+
+    def test_same_known_faults(self):
+        """The harness of the selftests ignores the same functions."""
+        harness = pathlib.Path(__file__).resolve().parents[2] / \
+            "selftests/drivers/infiniband/lib/harness.sh"
+        ignored, = re.findall(r"^KNOWN_FAULTS='WARNING: \.\*at (rxe)_\((\S+)\)\[\+\]'$",
+                              harness.read_text(encoding="utf-8"), re.MULTILINE)
+        for name in ignored[1].split("|"):
+            self.assertEqual(seen(f"WARNING: x at {ignored[0]}_{name}+0x1/0x2"), [])
 
     def test_length(self):
         fault, = seen("WARNING: x", *[f" f{number}+0x1/0x2" for number in range(39)])

@@ -56,7 +56,7 @@ parameters_out_of_range() {
 }
 
 unloads_while_it_works() {
-	pair_unloads 0.5 additions atomics adds=100000
+	pair_unloads_after 200 additions atomics adds=100000
 }
 
 ends_with_its_devices() {

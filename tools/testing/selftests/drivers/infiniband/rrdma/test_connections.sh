@@ -62,18 +62,19 @@ occupied() {
 	IDS=$(ids)
 }
 
-# unloads_soon: unload the sample; fail if it takes 5 s. No peer may delay it.
+# unloads_soon: unload the sample; fail if it takes 10 s. No peer may delay it.
 unloads_soon() {
 	local began
 	began=$(now)
 	sample_unload
-	[ $(($(now) - began)) -lt $((5000 * SLOWDOWN)) ] || fail "unloading took $(($(now) - began)) ms"
+	[ $(($(now) - began)) -lt $((10000 * SLOWDOWN)) ] || fail "unloading took $(($(now) - began)) ms"
 }
 
+# The client may be connected a moment before the sample.
 client_says_nothing() {
 	occupied
 	unloads_soon
-	sample_says '^stopped at source: the module is unloaded$' || fail "$(sample_log)"
+	sample_says '^stopped at (accept|source): the module is unloaded$' || fail "$(sample_log)"
 	peer_result silent
 	has "$OUTPUT" 'end: Work Request Flushed Error'
 }
@@ -136,7 +137,8 @@ more_clients_than_the_backlog() {
 	occupied
 	asks many 32 nothing
 	peer_hears many 31 '^RDMA_CM_EVENT_REJECTED: 3$'
-	ids_are $((IDS + 1)) || fail "$(ids) CM IDs, expected $((IDS + 1))"
+	# A CM ID is freed after its request was rejected.
+	wait_until 15 ids_are $((IDS + 1)) || fail "$(ids) CM IDs, expected $((IDS + 1))"
 	peer_kill silent
 	sample_done
 	# The sample serves one client only; the waiting one is rejected.
@@ -326,7 +328,7 @@ namespace_deleted_under_a_connection() {
 	ip netns delete $OTHER_NETNS
 	sleep 1
 	! sample_says '^(done|failed|stopped)' || fail "$(sample_log)"
-	kill -0 $! || fail "rping has ended: $(<"$SCRATCH/rping")"
+	! process_ended $! || fail "rping has ended: $(<"$SCRATCH/rping")"
 	unloads_soon
 	sample_says '^stopped at .*: the module is unloaded$' || fail "$(sample_log)"
 	# rping may not see the disconnect, because the veth pair is gone. Up to Linux 7.2 a process

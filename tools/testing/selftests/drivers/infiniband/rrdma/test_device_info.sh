@@ -97,7 +97,7 @@ same_as_devinfo() {
 	[ $compared -ge 55 ] || fail "ibv_devinfo printed only $compared fields, expected at least 55"
 	same "the capabilities" "$(devinfo_capabilities "$1")" \
 		"$(facts "$1" capability | grep -Evx "$UNNAMED" | sort)"
-	same "the GIDs" "$(devinfo_gids "$1")" "$(sample_gids "$1/1")"
+	must_agree_on_gids
 }
 
 # like_devinfo OF NAME: print the value that the sample logged, in the format of ibv_devinfo.
@@ -179,16 +179,30 @@ tells_of_a_device_that_is_there() {
 tells_of_a_device_that_comes() {
 	load
 	device_appears 1500
+	# The sample logs the three one after the other.
 	becomes $INFO/1 state PORT_ACTIVE
-	same "active MTU" 1024 "$(fact $INFO/1 active_mtu)"
+	becomes $INFO/1 phys_state LINK_UP
+	becomes $INFO/1 active_mtu 1024
 	same_as_rdma $INFO
-	# All addresses precede the device, but the core adds their GIDs asynchronously.
-	wait_until 10 gids_agree || fail "GIDs '$(sample_gids $INFO/1)', not '$(devinfo_gids $INFO)'"
 	same_as_devinfo $INFO
 }
 
+# must_agree_on_gids [with|without GID]: wait until the sample and ibv_devinfo have the same GIDs, with this one or
+# without it. The core adds and removes GIDs asynchronously: also that of the link-local address, which awaits
+# duplicate address detection.
+must_agree_on_gids() {
+	wait_until 10 gids_agree "$@" ||
+		fail "GIDs '$(sample_gids $INFO/1)', not '$(devinfo_gids $INFO)'${1:+, $1 $2}"
+}
+
 gids_agree() {
-	[ "$(sample_gids $INFO/1)" = "$(devinfo_gids $INFO)" ]
+	local gids
+	gids=$(sample_gids $INFO/1)
+	[ "$gids" = "$(devinfo_gids $INFO)" ] || return 1
+	case ${1-} in
+	with) [[ $gids == *"$2"* ]] ;;
+	without) [[ $gids != *"$2"* ]] ;;
+	esac
 }
 
 counts_as_rdma_does() {
@@ -203,9 +217,14 @@ counts_as_rdma_does() {
 
 # ping_self INDEX: send packets from the device to itself, to increment its counters.
 ping_self() {
+	local server
 	ibv_rc_pingpong -d $INFO -g "$1" -n 10 >"$SCRATCH/server" &
-	defer end_process $!
+	server=$!
+	defer end_process $server
 	wait_until 10 pings "$1" || fail "ibv_rc_pingpong failed: $(<"$SCRATCH/client")"
+	# The counters change until the server has ended.
+	end_process $server
+	wait_until 10 process_ended $server || fail "ibv_rc_pingpong does not end"
 }
 
 pings() {
@@ -218,13 +237,11 @@ addresses_come_and_go() {
 	forget
 	ip address add 198.51.100.7/24 dev $INTERFACE
 	event $INFO/1 'GID changed'
-	wait_until 10 gids_agree || fail "GIDs '$(sample_gids $INFO/1)', not '$(devinfo_gids $INFO)'"
-	has "$(sample_gids $INFO/1)" '::ffff:198.51.100.7, RoCE v2'
+	must_agree_on_gids with '::ffff:198.51.100.7, RoCE v2'
 	forget
 	ip address del 198.51.100.7/24 dev $INTERFACE
 	event $INFO/1 'GID changed'
-	wait_until 10 gids_agree || fail "GIDs '$(sample_gids $INFO/1)', not '$(devinfo_gids $INFO)'"
-	[[ ! $(sample_gids $INFO/1) =~ 198.51.100.7 ]] || fail "the GID of 198.51.100.7 was not removed"
+	must_agree_on_gids without 198.51.100.7
 }
 
 links_fail_and_recover() {
@@ -263,13 +280,18 @@ devices_go() {
 	load
 	forget
 	run rdma link delete $INFO
-	same "the last log line" "$INFO: removing" "$(sample_log | tail -n 1)"
+	is_said "$INFO: removing" || fail "the sample did not log the removal"
+	# A scan of the port may log lines until the device is removed, but not later.
+	says_nothing_more
 	device_appears_again
 	forget
 	ip link delete $INTERFACE
 	wait_until 10 is_said "$INFO: removing" || fail "the sample did not log the removal"
-	# A scan of the port may log lines until the device is removed, but not later.
 	wait_until 10 device_is_gone || fail "the device remains after its interface was deleted"
+	says_nothing_more
+}
+
+says_nothing_more() {
 	forget
 	pause
 	same "the log after the removal" "" "$(sample_log)"
@@ -304,15 +326,17 @@ devices_go_amid_events() {
 	load
 	interface_appears 4200
 	for _ in {1..10}; do
+		# The kernel log does not hold the lines of all rounds, if there are many events.
+		forget
 		run rdma link add $INFO type rxe netdev $INTERFACE
 		ip address add 198.51.100.7/24 dev $INTERFACE
 		ip link set $INTERFACE down
 		ip link set $INTERFACE up
 		run rdma link delete $INFO
 		ip address del 198.51.100.7/24 dev $INTERFACE
+		same "number of added devices" 1 "$(sample_log | grep -cx "$INFO: added")"
+		same "number of removed devices" 1 "$(sample_log | grep -cx "$INFO: removing")"
 	done
-	same "number of added devices" 10 "$(sample_log | grep -cx "$INFO: added")"
-	same "number of removed devices" 10 "$(sample_log | grep -cx "$INFO: removing")"
 }
 
 main setup \

@@ -72,7 +72,7 @@ wrong_clients_are_told_apart() {
 	wrong_client unreadable '^read: read or write: remote access error'
 	wrong_client unwritable '^write: read or write: remote access error'
 	wrong_client small-sink '^sink: got 4095 bytes, needs 4096$'
-	wrong_client no-sink "^sink: timed out after $((3000 * SLOWDOWN)) ms\$"
+	STEP_MS=$SILENT_MS wrong_client no-sink "^sink: timed out after $SILENT_MS ms\$"
 	wrong_client no-reads '^accept: the client allows no RDMA reads$'
 	wrong_client vanish '^(read|sink): '
 }
@@ -81,7 +81,7 @@ wrong_clients_are_told_apart() {
 # must fail with a message that matches.
 wrong_server() {
 	peer_serves peer "$PEER" server "$PEER4" $PORT 4096 "$1"
-	sample_load key_ping "server=$PEER4" size=4096 timeout=3000
+	sample_load key_ping "server=$PEER4" size=4096 "timeout=$STEP_MS"
 	sample_fails "$2"
 	sample_unload
 	peer_stop peer
@@ -93,7 +93,7 @@ wrong_servers_are_told_apart() {
 	wrong_server short '^source: got 15 bytes, expected 16$'
 	wrong_server long '^source: got 17 bytes, expected 16$'
 	wrong_server corrupt '^compare: ping 0: got 0x.., expected 0x.. at byte 2048$'
-	wrong_server silent '^source: '
+	STEP_MS=$SILENT_MS wrong_server silent '^source: '
 	wrong_server vanish '^source: '
 	wrong_server reject '^connect: connecting: rejected: '
 }
@@ -104,7 +104,7 @@ memory_is_reached_as_allowed_only() {
 	explain 'rxe[0-9]*: qp#|rrdma_rxe[0-9]: qp#'
 	for twist in beyond write-source key late read-sink; do
 		peer_serves peer "$PEER" server "$PEER4" $PORT 4096 "$twist"
-		sample_load key_ping "server=$PEER4" size=4096 timeout=3000
+		sample_load key_ping "server=$PEER4" size=4096 "timeout=$STEP_MS"
 		sample_fails '^(source|sink): QP access error: the peer violated memory access rights$'
 		peer_result peer
 		# The sample disconnects at once, so the peer may see the flush first.
@@ -114,7 +114,7 @@ memory_is_reached_as_allowed_only() {
 }
 
 nobody_is_there() {
-	sample_load key_ping "server=$PEER4" timeout=3000
+	sample_load key_ping "server=$PEER4" "timeout=$STEP_MS"
 	sample_fails '^connect: connecting: rejected: '
 	sample_unload
 	sample_load key_ping "server=$NOBODY4" timeout=1000
@@ -157,7 +157,7 @@ ends_with_its_device() {
 	defer end_process $!
 	wait_until 15 somebody_listens || fail "rping does not listen"
 	sample_load key_ping "server=$SPARE4" size=65535 count=100000
-	sleep 0.5
+	wait_until 15 sample_has_queue_pairs || fail "$SAMPLE has no queue pair: $(sample_log)"
 	sample_loses_device '.*' "$SPARE_DEVICE"
 }
 

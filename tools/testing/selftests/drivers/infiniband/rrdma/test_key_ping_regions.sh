@@ -62,7 +62,7 @@ as_large_as_it_can_be() {
 }
 
 under_loss() {
-	local STEP_MS=20000
+	local STEP_MS=$((20000 * SLOWDOWN))
 	network_loss 1
 	from_rping "$OWN4" 20000
 	network_has_lost

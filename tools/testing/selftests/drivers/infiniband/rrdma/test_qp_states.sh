@@ -95,7 +95,7 @@ ends_with_the_driver() {
 	sample_waits '^no path to ::1'
 	lose_driver
 	sample_result
-	has "$RESULT" '^(stopped at path: the device is removed|done: 10 queue pairs, .*)$'
+	has "$RESULT" '^(stopped at [a-z ]+: the device is removed|done: 10 queue pairs, .*)$'
 	sample_unload
 }
 

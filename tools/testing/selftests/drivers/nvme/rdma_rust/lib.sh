@@ -46,6 +46,11 @@ driver_is_c() {
 	[ "$DRIVER" = nvme-rdma ]
 }
 
+# Options of a connection that only the test ends: with a short keep-alive time-out, load on the machine may end
+# it, too.
+# shellcheck disable=SC2034 # read by the tests
+LASTING=(-k 60)
+
 # Interfaces of the pair, the target's first, and the number of its routing table.
 PAIR=(rnvmf0 rnvmf1)
 TABLE=4420
@@ -188,7 +193,12 @@ tries_again() {
 
 # is_trying: whether a reconnect attempt has created RDMA objects.
 is_trying() {
-	state_is "$CTRL" connecting && rdma resource show cm_id | grep -q "rnvmf_rxe1.*dst-addr $TARGET4:4420"
+	state_is "$CTRL" connecting && host_connects_to "$TARGET4"
+}
+
+# host_connects_to ADDRESS: whether the host's RDMA device has a CM ID for this address.
+host_connects_to() {
+	grep -q "rnvmf_rxe1.*dst-addr $1:4420" < <(rdma resource show cm_id)
 }
 
 # start_attempt: connect, and wait for a reconnect attempt to a silent target.

@@ -112,15 +112,36 @@ again_under_io() {
 	keys "$HOST_KEY"
 	connect "$TARGET4" -S "$HOST_KEY"
 	start_verify
+	trace_authentications
 	for _ in 1 2 3; do
 		echo "$HOST_KEY" >"/sys/class/nvme/$CTRL/dhchap_secret"
 	done
+	# One that is under way would fail with another key of the target.
+	wait_until 60 authentications_end || fail "authentication does not end"
 	other=$(key "$HOSTNQN")
 	echo "$other" >"$NVMET/hosts/$HOSTNQN/dhchap_key"
 	echo "$other" >"/sys/class/nvme/$CTRL/dhchap_secret"
 	is_verified
 	same state live "$(ctrl_field "$CTRL" state)"
 	same secret "$other" "$(ctrl_field "$CTRL" dhchap_secret)"
+}
+
+# trace_authentications: record the work item of nvme-core that authenticates all queues again.
+trace_authentications() {
+	local event
+	trace_start workqueue/workqueue_queue_work workqueue/workqueue_execute_end
+	for event in queue_work execute_end; do
+		echo 'function.function == nvme_ctrl_auth_work' \
+			>"$TRACE/events/workqueue/workqueue_$event/filter"
+	done
+	trace_clear
+}
+
+# authentications_end: whether the work item has ended as often as it was queued.
+authentications_end() {
+	local queued
+	queued=$(traced workqueue_queue_work:)
+	[ "$queued" -gt 0 ] && [ "$(traced workqueue_execute_end:)" = "$queued" ]
 }
 
 main setup \

@@ -99,9 +99,15 @@ keep_alive() {
 	connect "$TARGET4" -k 7
 	attribute_is kato 7
 	disconnect "$CTRL"
-	connect "$TARGET4" -k 1
-	sleep 4
+	connect "$TARGET4" -k 4
+	trace_start "$COMMANDS"
+	wait_until 30 keep_alives 3 || fail "fewer than 3 Keep Alive commands in 30 s"
 	attribute_is state live
+}
+
+# keep_alives COUNT: whether the target has received so many Keep Alive commands.
+keep_alives() {
+	[ "$(traced nvme_admin_keep_alive)" -ge "$1" ]
 }
 
 duplicates() {

@@ -15,12 +15,12 @@ setup() {
 	load_driver && network_routed && backend_memory disk 64 512 && target_simple "$BACKEND"
 }
 
-# connect_both: connect through the wire (IPv4) and within the target's device (IPv6). FIRST and SECOND
-# are the controllers, DISK is the disk that both have.
+# connect_both [OPTION...]: connect through the wire (IPv4) and within the target's device (IPv6). FIRST and
+# SECOND are the controllers, DISK is the disk that both have.
 connect_both() {
-	connect "$TARGET6"
+	connect "$TARGET6" "$@"
 	SECOND=$CTRL
-	connect "$TARGET4"
+	connect "$TARGET4" "$@"
 	FIRST=$CTRL
 	both_paths "$FIRST" "$SECOND"
 }
@@ -55,7 +55,7 @@ uses_both() {
 }
 
 policies() {
-	connect_both
+	connect_both "${LASTING[@]}"
 	policy numa
 	shares
 	[ $FIRST_DONE = 0 ] || [ $SECOND_DONE = 0 ] || fail "policy numa uses both paths"
@@ -92,7 +92,8 @@ ana_changes() {
 	ana 4421 non-optimized
 	wait_until "$SOON" ana_is "$SECOND" non-optimized || fail "the path is not non-optimized"
 	shares
-	same "I/Os of a lost path" 0 $FIRST_DONE
+	# The I/Os that fio had in flight count when they end, after the path was lost.
+	[ $FIRST_DONE -le 4 ] || fail "$FIRST_DONE I/Os of a lost path"
 	is_verified
 }
 
@@ -116,9 +117,14 @@ loses_path() {
 	CTRL=$FIRST
 	"$@"
 	loses
-	FIRST_DONE=$(done_by "$SECOND")
+	SECOND_DONE=$(done_by "$SECOND")
 	run dd if="$DISK" of=/dev/null bs=4k count=1 iflag=direct
-	[ "$(done_by "$SECOND")" -gt "$FIRST_DONE" ] || fail "no I/O on the other path"
+	# A request counts a moment after its data has arrived.
+	wait_until "$SOON" has_done_more || fail "no I/O on the other path"
+}
+
+has_done_more() {
+	[ "$(done_by "$SECOND")" -gt "$SECOND_DONE" ]
 }
 
 port_fails_over() {
@@ -168,7 +174,9 @@ losses_again_and_again() {
 		comes_back
 		is_verified
 	done
-	same "error recoveries" $((2 * LOSSES)) "$(logged "$FIRST: .*starting error recovery")"
+	# On a loaded machine, the short keep-alive time-out may cause others.
+	[ "$(logged "$FIRST: .*starting error recovery")" -ge $((2 * LOSSES)) ] ||
+		fail "fewer than $((2 * LOSSES)) error recoveries in the log"
 }
 
 # Neither path is there for a while.
@@ -191,20 +199,22 @@ both_go() {
 }
 
 path_is_disconnected() {
-	connect_both
+	connect_both "${LASTING[@]}"
 	policy round-robin
 	CTRL=$SECOND
 	start_verify
 	disconnect "$FIRST"
 	is_verified
-	connect "$TARGET4"
+	connect "$TARGET4" "${LASTING[@]}"
+	FIRST=$CTRL
+	both_paths "$FIRST" "$SECOND"
 	shares
 	[ $SECOND_DONE -gt 100 ] || fail "the remaining path did nothing"
 }
 
 resets_of_both() {
 	local _
-	connect_both
+	connect_both "${LASTING[@]}"
 	policy round-robin
 	CTRL=$FIRST
 	start_verify
@@ -217,7 +227,7 @@ resets_of_both() {
 
 # For the last test: nvmet listens on a new device only after a delay.
 device_goes() {
-	connect_both
+	connect_both "${LASTING[@]}"
 	policy round-robin
 	CTRL=$SECOND
 	start_verify

@@ -31,11 +31,28 @@ over_a_vlan() {
 		run ip link add link "rnvmf$end" name "rnvmf_vlan$end" type vlan id 5
 	done
 	PAIR=(rnvmf_vlan0 rnvmf_vlan1)
-	pair_routed && pair_meets && start_target
+	pair_routed
+	pair_meets
+	# The core adds the GIDs of addresses that are younger than the devices asynchronously.
+	wait_until "$SOON" have_gids || fail "the devices have no GIDs of the VLAN"
+	start_target
 	counts_frames
 	connect "$TARGET4"
 	verify "$(disk "$CTRL" 1)" --rw=randwrite --bs=4k-64k --size=4m --iodepth=8
 	[ "$(frames)" -gt 100 ] || fail "only $(frames) packets of RoCE in the VLAN"
+}
+
+have_gids() {
+	has_gid rnvmf_rxe0 "$TARGET4" && has_gid rnvmf_rxe1 "$HOST4"
+}
+
+# has_gid DEVICE ADDRESS: whether the device has the GID of an IPv4 address.
+has_gid() {
+	local byte gid=0000:0000:0000:0000:0000:ffff
+	read -ra byte <<<"${2//./ }"
+	printf -v gid '%s:%02x%02x:%02x%02x' "$gid" "${byte[@]}"
+	# An index without a GID cannot be read.
+	[[ $(cat "/sys/class/infiniband/$1/ports/1/gids"/* 2>/dev/null) == *"$gid"* ]]
 }
 
 # counts_frames: count the packets of RoCE that reach the target's end of the VLAN.
@@ -94,7 +111,12 @@ over_a_bond() {
 	# The bond notices that the interface has no carrier.
 	run ip -n "$SWITCH" link set $next down
 	is_verified
-	[ "$(<$active)" != $next ] || fail "$next is active without a carrier"
+	wait_until "$SOON" other_is_active $next || fail "$next is active without a carrier"
+}
+
+# other_is_active INTERFACE: whether the bond uses another interface.
+other_is_active() {
+	[ "$(</sys/class/net/rnvmf_bond/bonding/active_slave)" != "$1" ]
 }
 
 # Who connects from another network namespace gets a connection in the initial one, as with nvme-rdma.
@@ -120,8 +142,8 @@ from_another_network_namespace() {
 # With RDMA devices that belong to one network namespace each, a device of another one is out of reach.
 exclusive_rdma_namespaces() {
 	start_pair
-	run rdma system set netns exclusive
-	defer rdma system set netns shared
+	defer wait_until "$SOON" netns_mode_is shared
+	wait_until "$SOON" netns_mode_is exclusive || fail "rdma system set netns: $ERRORS"
 	connect "$TARGET4"
 	verify "$(disk "$CTRL" 1)" --rw=write --bs=64k --size=1m
 	run ip netns add "$HOST_NETNS"
@@ -135,6 +157,13 @@ exclusive_rdma_namespaces() {
 	[ "$STATUS" != 0 ] || fail "connected without a device"
 	[ "$(logged '(address resolution|resolve_addr) failed.*-19')" -ge 1 ] ||
 		fail "no line about the device in: $(kernel_log)"
+}
+
+# netns_mode_is exclusive|shared: set the mode of RDMA; return whether that is allowed. It is not while there is
+# another network namespace. One that was deleted, such as that of the test before, remains for a while.
+netns_mode_is() {
+	try rdma system set netns "$1"
+	[ "$STATUS" = 0 ]
 }
 
 # Devices of a network namespace that is deleted return to the initial one.

@@ -15,7 +15,7 @@ setup() {
 
 target_comes_back_under_io() {
 	start_pair
-	connect "$TARGET4"
+	connect "$TARGET4" "${LASTING[@]}"
 	start_verify
 	port_goes
 	loses
@@ -23,6 +23,8 @@ target_comes_back_under_io() {
 	port_is_back
 	comes_back
 	is_verified
+	# nvme_rdma_rust logs it when the controller is live.
+	wait_until "$SOON" logs "$CTRL: Successfully reconnected" || fail "no line of the reconnect: $(kernel_log)"
 	same "lines with the cause" 1 "$(logged "$CTRL: .*starting error recovery")"
 	same "lines of the reconnect" 1 "$(logged "$CTRL: Successfully reconnected")"
 }
@@ -76,10 +78,11 @@ silence_under_io() {
 	is_verified
 }
 
+# A reset fails if the connection is lost meanwhile.
 reset_under_io() {
 	local _
 	start_pair
-	connect "$TARGET4"
+	connect "$TARGET4" "${LASTING[@]}"
 	start_verify
 	for _ in 1 2 3; do
 		run nvme reset "/dev/$CTRL"
@@ -119,9 +122,9 @@ reset_while_disks_are_added() {
 		target_namespace "$NQN" "$number" "$BACKEND"
 	done
 	for _ in {1..8}; do
-		connect "$TARGET4"
+		connect "$TARGET4" "${LASTING[@]}"
 		echo 1 >"/sys/class/nvme/$CTRL/reset_controller"
-		wait_until "$SOON" has_disks 40 || fail "$(disks) disks of 40"
+		wait_until 60 has_disks 40 || fail "$(disks) disks of 40"
 		disconnect "$CTRL"
 	done
 }
@@ -164,7 +167,7 @@ hardware_queues_are_changed_for_another_number() {
 	[ "$MULTIPATH" = Y ] || skip "requests stay in a hardware queue that goes away"
 	! driver_is_c || skip "nvme-rdma changes the number at each reset"
 	start_pair
-	connect "$TARGET4" -i 2
+	connect "$TARGET4" -i 2 "${LASTING[@]}"
 	echo 'p:rnvmf/change blk_mq_update_nr_hw_queues' >>/sys/kernel/tracing/kprobe_events ||
 		fail "cannot create the probe"
 	defer forget_change
@@ -188,7 +191,7 @@ has_queues() {
 
 polled_io_comes_back() {
 	start_pair
-	connect "$TARGET4" -i 1 -W 1 -P 1
+	connect "$TARGET4" -i 1 -W 1 -P 1 "${LASTING[@]}"
 	VERIFY_OPTIONS=(--ioengine=io_uring --hipri=1)
 	start_verify
 	run nvme reset "/dev/$CTRL"
@@ -219,7 +222,7 @@ io_ends() {
 # fast_io_fail_tmo: I/O fails before the controller is given up.
 io_fails_before_it_is_given_up() {
 	start_pair
-	connect "$TARGET4" --fast_io_fail_tmo=2
+	connect "$TARGET4" --fast_io_fail_tmo=2 "${LASTING[@]}"
 	start_io
 	port_goes
 	loses
@@ -275,10 +278,10 @@ disconnect_during_an_attempt() {
 	io_ends
 }
 
-# nvme-core deletes the controllers of a device that is removed.
+# nvme-core deletes the controllers that use a device that is removed. One that waits to reconnect uses none.
 device_goes_under_io() {
 	start_pair
-	connect "$TARGET4"
+	connect "$TARGET4" "${LASTING[@]}"
 	start_io
 	run rdma link delete rnvmf_rxe1
 	is_gone "$CTRL" || fail "$CTRL is in state $(ctrl_field "$CTRL" state)"
@@ -295,7 +298,7 @@ device_goes_while_it_reconnects() {
 
 interface_goes_under_io() {
 	start_pair
-	connect "$TARGET4"
+	connect "$TARGET4" "${LASTING[@]}"
 	start_io
 	run ip link delete rnvmf1
 	wait_until "$SOON" is_gone "$CTRL" || fail "$CTRL is in state $(ctrl_field "$CTRL" state)"
@@ -305,7 +308,7 @@ interface_goes_under_io() {
 # A namespace that is added or removed is reported by an Asynchronous Event.
 namespaces_follow() {
 	start_pair
-	connect "$TARGET4"
+	connect "$TARGET4" "${LASTING[@]}"
 	disk "$CTRL" 1 >"$SCRATCH/disk"
 	backend_memory other 16 512
 	target_namespace "$NQN" 2 "$BACKEND"

@@ -17,7 +17,7 @@ unloads() {
 	run rmmod "${DRIVER//-/_}"
 	wait_until "$SOON" no_disks || fail "a disk remains after the module was unloaded"
 	[ ! -e "/sys/class/nvme/$CTRL" ] || fail "$CTRL remains after the module was unloaded"
-	! rdma resource show cm_id | grep -q '\[nvme_rdma' || fail "RDMA objects remain"
+	[[ $(rdma resource show cm_id) != *'[nvme_rdma'* ]] || fail "RDMA objects remain"
 }
 
 while_live() {
@@ -56,7 +56,7 @@ during_an_attempt() {
 while_resetting() {
 	! driver_is_c || skip "nvme_rdma_reset_ctrl_work() warns if the controller is being deleted"
 	start_pair
-	connect "$TARGET4"
+	connect "$TARGET4" "${LASTING[@]}"
 	silence
 	echo 1 >"/sys/class/nvme/$CTRL/reset_controller" &
 	defer end_process $!
@@ -74,7 +74,7 @@ while_connecting() {
 	nvme connect -t rdma -a "$NOBODY4" -n "$NQN" -q "$HOSTNQN" -I "$HOSTID" >"$SCRATCH/connect" 2>&1 &
 	creator=$!
 	defer end_process $creator
-	wait_until "$SOON" is_connecting || fail "the connect created no RDMA objects"
+	wait_until "$SOON" host_connects_to "$NOBODY4" || fail "the connect created no RDMA objects"
 	expect 1 rmmod "${DRIVER//-/_}"
 	has "$ERRORS" 'in use|busy'
 	# The removal of the device ends the connect.
@@ -82,10 +82,6 @@ while_connecting() {
 	COMMAND_SECONDS=$((120 * SLOWDOWN)) wait_until 120 process_ended $creator || fail "the connect did not end"
 	CTRL=nvme0
 	unloads
-}
-
-is_connecting() {
-	rdma resource show cm_id | grep -q "rnvmf_rxe1.*dst-addr $NOBODY4:4420"
 }
 
 again_and_again() {
@@ -152,6 +148,8 @@ moves_over_and_back() {
 	run rmmod nvme_rdma
 	run modprobe nvme-rdma
 	connect "$TARGET4"
+	# The disk goes with its last path.
+	both_paths "$CTRL" "$ours"
 	disconnect "$ours"
 	run rmmod nvme_rdma_rust
 	is_verified

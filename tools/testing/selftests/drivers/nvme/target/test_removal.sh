@@ -111,12 +111,18 @@ driver_of_the_device_is_unloaded() {
 	! queue_pairs_hold_soft_roce || skip "queue pairs hold soft-RoCE"
 	wildcard_pair
 	connect "$TARGET4"
-	run rmmod rdma_rxe
+	# soft-RoCE holds a reference on its module while it processes a packet.
+	wait_until 60 driver_unloads || fail "$ERRORS"
 	disconnect_if_there "$CTRL"
 	rdma_load
 	rdma_add "" rnvmf_rxe0 rnvmf0
 	rdma_add "" rnvmf_rxe1 rnvmf1
 	target_serves
+}
+
+driver_unloads() {
+	try rmmod rdma_rxe
+	[ "$STATUS" = 0 ]
 }
 
 main_with_known setup \

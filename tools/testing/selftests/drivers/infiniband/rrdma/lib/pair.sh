@@ -49,6 +49,17 @@ pair_alone() {
 	sample_done
 }
 
+# pair_unloads_after PACKETS STEP NAME [PARAMETER=VALUE...]: unload the sample when DEVICE has sent PACKETS; it must
+# stop at STEP.
+pair_unloads_after() {
+	local before
+	before=$(counter "$DEVICE" sent_pkts)
+	pair_load "$3" "$OWN4" "$PEER4" "${@:4}"
+	wait_until 30 counted "$DEVICE" sent_pkts $((before + $1)) || fail "no packets are sent: $(sample_log)"
+	sample_unload
+	sample_says "^stopped at $2: the module is unloaded$" || fail "$(sample_log)"
+}
+
 # pair_unloads SECONDS STEP NAME [PARAMETER=VALUE...]: unload the sample after SECONDS; it must stop
 # at STEP.
 pair_unloads() {

@@ -3,6 +3,8 @@
 #
 # Runs the sample rrdma_SERVICE_pingpong against libibverbs' program ibv_SERVICE_pingpong.
 
+. "$HERE/lib/pair.sh"
+
 PINGPONG_PORT=18515
 
 pingpong_listens() {
@@ -57,16 +59,18 @@ pingpong() {
 
 # In the following functions the sample is the client, and the iterations do not end during the test.
 
-# pingpong_endless SERVICE SIZE MTU "PARAMETER...": start both ends with 1000000 iterations.
+# pingpong_endless SERVICE SIZE MTU "PARAMETER...": start both ends with 1000000 iterations, and wait until messages
+# arrive.
 pingpong_endless() {
+	local before
+	before=$(counter "$DEVICE" rcvd_pkts)
 	pingpong_start "$1" client 4 1000000 "$2" "$3" "$4" ""
-	sample_waits '^remote address'
+	wait_until 30 counted "$DEVICE" rcvd_pkts $((before + 20)) || fail "no messages arrive: $(sample_log)"
 }
 
-# pingpong_peer_disappears ...: like `pingpong_endless`; kill the program after 1 s.
+# pingpong_peer_disappears ...: like `pingpong_endless`; then kill the program.
 pingpong_peer_disappears() {
 	pingpong_endless "$@"
-	sleep 1
 	peer_stop ping
 }
 
