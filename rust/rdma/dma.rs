@@ -270,11 +270,11 @@ impl DmaBuffer {
     ///
     /// # Safety
     ///
-    /// The buffer must have so many.
+    /// The buffer must have at least `N` bytes.
     #[inline]
     pub(in crate::rdma) unsafe fn read_array<const N: usize>(&mut self) -> &[u8; N] {
         self.sync_for_cpu();
-        // SAFETY: By the safety requirements, so many bytes are valid. The buffer is borrowed as in `bytes`.
+        // SAFETY: By the safety requirements, so many bytes are valid. The buffer is borrowed exclusively.
         unsafe { self.bytes.cast().as_ref() }
     }
 
@@ -282,7 +282,7 @@ impl DmaBuffer {
     ///
     /// # Safety
     ///
-    /// The buffer must have so many.
+    /// The buffer must have at least `N` bytes.
     #[inline]
     pub(in crate::rdma) unsafe fn write_array<const N: usize>(&mut self) -> WritingArray<'_, N> {
         // INVARIANT: By the safety requirements.
@@ -405,7 +405,7 @@ impl Drop for Writing<'_> {
 ///
 /// # Invariants
 ///
-/// The buffer has so many bytes.
+/// The buffer has at least `N` bytes.
 pub struct WritingArray<'a, const N: usize>(Writing<'a>);
 
 impl<const N: usize> Deref for WritingArray<'_, N> {
@@ -413,8 +413,8 @@ impl<const N: usize> Deref for WritingArray<'_, N> {
 
     #[inline]
     fn deref(&self) -> &[u8; N] {
-        // SAFETY: By the invariants of both types, so many bytes are valid. The buffer is borrowed
-        // exclusively.
+        // SAFETY: By the type invariant, and that of `DmaBuffer`, so many bytes are valid. The buffer is
+        // borrowed exclusively.
         unsafe { self.0 .0.bytes.cast().as_ref() }
     }
 }
@@ -422,8 +422,8 @@ impl<const N: usize> Deref for WritingArray<'_, N> {
 impl<const N: usize> DerefMut for WritingArray<'_, N> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8; N] {
-        // SAFETY: By the invariants of both types, so many bytes are valid, and nobody else has them. The
-        // buffer is borrowed exclusively.
+        // SAFETY: By the type invariant, and that of `DmaBuffer`, so many bytes are valid, and nobody else
+        // has them. The buffer is borrowed exclusively.
         unsafe { self.0 .0.bytes.cast().as_mut() }
     }
 }

@@ -533,6 +533,7 @@ impl<D: Scatter> Region<D> {
         if self.peer_may_access() {
             return None;
         }
+        // Without data, the state is `Invalid` already, and the map is empty.
         self.state.set(State::Invalid);
         self.map.unmap();
         self.data.take()
@@ -563,7 +564,7 @@ impl<D: Scatter> Region<D> {
 
     /// Checks that the region may be registered on the queue pair of `registered`, whose domain is `pd`
     /// and whose entry for failures is `cqe`: it is mapped, and all its registrations are on that queue
-    /// pair.
+    /// pair. The first call binds it to that queue pair, also if nothing is posted then.
     ///
     /// # Errors
     ///

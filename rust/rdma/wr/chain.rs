@@ -122,7 +122,7 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
     /// # Errors
     ///
     /// - `EINVAL`: the region is not bound, belongs to another protection domain, or was registered
-    ///   on another queue pair.
+    ///   on another queue pair, or was to be.
     /// - `ENOBUFS`: there is no room for another work request.
     #[inline]
     pub fn register<D: Scatter>(&mut self, region: &'a Region<D>) -> Result

@@ -121,8 +121,8 @@ impl ReceiveMemory {
 ///
 /// # Invariants
 ///
-/// `buffer` has `N` bytes. `piece` names the memory of the buffer, which is mapped for writing by the device of the domain, with
-/// its key.
+/// `buffer` has `N` bytes. `piece` names the memory of the buffer, which is mapped for writing by the device
+/// of the domain, with its key.
 pub struct ReceiveBuffer<const N: usize> {
     piece: bindings::ib_sge,
     /// Serial number of the domain.
