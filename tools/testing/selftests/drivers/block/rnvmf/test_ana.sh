@@ -73,31 +73,39 @@ ext4() {
 	defer end_process $!
 }
 
-# has_errors CONTROLLER: whether the target completed a command of the controller with an error. The lines in
-# the kernel log are ratelimited, for all disks together.
-has_errors() {
+# errors_of CONTROLLER: print how many of its commands the target completed with an error. The lines in the
+# kernel log are ratelimited, for all disks together.
+errors_of() {
 	run rnvmf stats "$1" -o json
-	[[ $OUTPUT =~ \"errors\":[1-9] ]]
+	[[ $OUTPUT =~ \"errors\":([0-9]+) ]] || fail "no errors in: $OUTPUT"
+	echo "${BASH_REMATCH[1]}"
+}
+
+# has_errors CONTROLLER NUMBER: whether it has more errors than NUMBER.
+has_errors() {
+	[ "$(errors_of "$1")" -gt "$2" ]
 }
 
 # The port's group has a namespace of each of two subsystems.
 two_subsystems_under_ext4() {
 	local other=$NQN:other first=$SCRATCH/first second=$SCRATCH/second number state where written disks
-	local controllers
+	local -A errors
 	WRITERS=()
 	start
-	controllers=("$CTRL")
 	disks=("$(disk "$CTRL" 1)")
 	ext4 "$first"
 	backend_memory other 64 512
 	target_subsystem "$other" && target_namespace "$other" 1 "$BACKEND" && target_export 4420 "$other"
 	connect_to "$other" "$TARGET4"
-	controllers+=("$CTRL")
 	disks+=("$(disk "$CTRL" 1)")
 	ext4 "$second"
+	for where in "${disks[@]}"; do
+		where=${where#/dev/} where=${where%n1}
+		errors[$where]=$(errors_of "$where")
+	done
 	ana change
-	for where in "${controllers[@]}"; do
-		wait_until "$SOON" has_errors "$where" || fail "no path error of $where"
+	for where in "${!errors[@]}"; do
+		wait_until "$SOON" has_errors "$where" "${errors[$where]}" || fail "no path error of $where"
 	done
 	for state in optimized change inaccessible change optimized change inaccessible non-optimized; do
 		ana "$state"

@@ -89,6 +89,15 @@ count() {
 	grep -c " $1\$" "$SCRATCH/seen"
 }
 
+# few_events BEGAN: fail if the host has sent too many Asynchronous Event Requests since the time BEGAN of
+# `now`. Its delays double, beginning with 100 ms. If the target is late by a second, they begin again: that
+# is at most 4 requests more a second.
+few_events() {
+	local most
+	most=$((8 + 4 * ($(now) - $1) / 1000))
+	[ "$(count event)" -le $most ] || fail "$(count event) event requests, expected at most $most"
+}
+
 # has_listed TIMES: whether the host has read the namespace list at least TIMES times.
 has_listed() {
 	[ "$(count list)" -ge "$1" ]
