@@ -160,6 +160,7 @@ ports_are_not_active() {
 	defer "${THERE[@]}" ip link delete rnvmf2
 	interface_up "$HOST_NETNS" rnvmf2 "$MTU" 198.51.100.2/24
 	rdma_add "$HOST_NETNS" rnvmf_rxe2 rnvmf2
+	ports_are_active
 	doctor 0
 	same "findings" '' "$FOUND"
 	run "${THERE[@]}" ip link set rnvmf2 down
@@ -179,8 +180,16 @@ ports_are_not_active() {
 	same "number of faults" 3 "$(grep -c '^fault ' <<<"$FOUND")"
 	run ip link set rnvmf0 up
 	mend
+	ports_are_active
 	doctor 0
 	same "findings after $FIX" '' "$FOUND"
+}
+
+ports_are_active() {
+	local device
+	for device in rnvmf_rxe0 rnvmf_rxe1 rnvmf_rxe2; do
+		wait_until 10 rdma_is_up $device || fail "the port of $device is not active"
+	done
 }
 
 rdma_is_down() {

@@ -344,13 +344,13 @@ udev_with_our_rules() {
 	fi
 	/usr/lib/systemd/systemd-udevd >"$SCRATCH/udev" 2>&1 &
 	defer end_process $!
-	wait_until 10 udevadm control --ping --timeout=1 2>/dev/null ||
+	wait_until "$SOON" udevadm control --ping --timeout=1 2>/dev/null ||
 		fail "systemd-udevd did not start: $(<"$SCRATCH/udev")"
 }
 
-# link NAME DISK: wait for the link /dev/disk/NAME, which must point to the disk; fail after 10 s.
+# link NAME DISK: wait for the link /dev/disk/NAME, which must point to the disk; fail after SOON seconds.
 link() {
-	wait_until 10 test -L "/dev/disk/$1" ||
+	wait_until "$SOON" test -L "/dev/disk/$1" ||
 		fail "no link /dev/disk/$1 in: $(ls -R /dev/disk), $(udevadm info "$2")"
 	same "$1" "$2" "$(readlink -f "/dev/disk/$1")"
 }
@@ -367,7 +367,7 @@ udev_gives_stable_names() {
 	link "by-uuid/$UUID" "$disk"
 	link by-label/rnvmf-test "$disk"
 	disconnect "$CTRL"
-	wait_until 10 test ! -e "/dev/disk/by-id/nvme-uuid.$UUID" || fail "the link was not removed"
+	wait_until "$SOON" test ! -e "/dev/disk/by-id/nvme-uuid.$UUID" || fail "the link was not removed"
 }
 
 # links_of_the_partition DISK: check the links of the disk with the suffix of the partition, and
@@ -392,13 +392,13 @@ udev_gives_names_to_partitions() {
 	connect "$TARGET4"
 	disk=$(disk "$CTRL" $BOTH)
 	run python3 "$HERE/gpt.py" "$disk" $((16 << 20)) 512 "$PART_UUID" "$PART_NAME"
-	wait_until 10 has_partition "$disk" || fail "${disk}p1 does not exist"
+	wait_until "$SOON" has_partition "$disk" || fail "${disk}p1 does not exist"
 	# After this udev watches the partition for writes.
 	run udevadm settle
 	run mkfs.ext4 -q -L rnvmf-inside "${disk}p1"
 	links_of_the_partition "$disk"
 	disconnect "$CTRL"
-	wait_until 10 test ! -e "/dev/disk/by-partuuid/$PART_UUID" || fail "the link was not removed"
+	wait_until "$SOON" test ! -e "/dev/disk/by-partuuid/$PART_UUID" || fail "the link was not removed"
 	# This time the kernel finds the partition before the uevent of the disk.
 	connect "$TARGET4"
 	disk=$(disk "$CTRL" $BOTH)

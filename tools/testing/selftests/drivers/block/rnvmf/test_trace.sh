@@ -26,6 +26,7 @@ setup() {
 # connect_disk: connect and set DISK to the path of the disk.
 connect_disk() {
 	connect "$TARGET4" "$@"
+	partitions_are_read
 	DISK=$(disk "$CTRL" 1)
 }
 
@@ -192,6 +193,11 @@ connection_manager() {
 		told $qid ESTABLISHED 0
 	done
 	recorded 6 ' rnvmf_cm_event: '
+	# The target disconnects: the host learns it by the event of one of the queues.
+	port_goes
+	loses
+	trace_has "$(event $CM "${CTRL}: qid=[01], event=DISCONNECTED, status=0")"
+	port_is_back
 	disconnect "$CTRL"
 	trace_clear
 	# No listener on this port: IB_CM_REJ_INVALID_SERVICE_ID (8).
