@@ -330,7 +330,7 @@ start_silent_names() {
 		    open(sys.argv[2], "w").close()
 	PYTHON
 	defer end_process $!
-	wait_until 10 [ -e "$SCRATCH/names" ] || fail "the DNS server did not start"
+	wait_until "$SOON" [ -e "$SCRATCH/names" ] || fail "the DNS server did not start"
 	[ ! -e /etc/resolv.conf ] || run mv /etc/resolv.conf "$SCRATCH/resolv.conf"
 	defer restore_names
 	printf 'nameserver 127.0.0.1\noptions timeout:30\n' >/etc/resolv.conf
@@ -364,7 +364,7 @@ a_signal_ends_the_wait_for_a_name() {
 		env --default-signal=INT rnvmf connect-all -f "$SCRATCH/connections.conf" &
 		CLIENT=$!
 		defer end_process $CLIENT
-		wait_until 10 [ -e "$SCRATCH/asked" ] || fail "no DNS query was sent"
+		wait_until "$SOON" [ -e "$SCRATCH/asked" ] || fail "no DNS query was sent"
 		kill -$signal "$CLIENT"
 		wait_until "$SOON" process_ended "$CLIENT" || fail "SIG$signal did not end the program"
 		status=0

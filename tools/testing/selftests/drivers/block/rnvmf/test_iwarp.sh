@@ -126,7 +126,7 @@ device_comes_back_under_io() {
 	loses
 	! owns_queue_pair || fail "a queue pair remains after the device was removed"
 	run rdma link add rnvmf_rxe0 type siw netdev rnvmf0
-	wait_until 10 rdma_is_up rnvmf_rxe0
+	wait_until "$SOON" rdma_is_up rnvmf_rxe0
 	# nvmet does not listen on the new device by itself.
 	port_goes
 	port_is_back

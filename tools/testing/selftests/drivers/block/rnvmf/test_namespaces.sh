@@ -226,7 +226,7 @@ resets_under_a_flood_of_events() {
 	defer end_process $flood
 	for _ in {1..10}; do
 		scan=$(ctrl_number scan)
-		wait_until 20 looked_since "$scan" || fail "the namespaces are not scanned"
+		wait_until "$SOON" looked_since "$scan" || fail "the namespaces are not scanned"
 		try rnvmf reset "$CTRL"
 		[ "$STATUS" = 0 ] ||
 			has "$ERRORS" 'namespace [23]: .*internal path error.*; reconnecting continues'

@@ -27,7 +27,7 @@ connect_with_c() {
 	[[ $OUTPUT =~ nvme[0-9]+ ]] || fail "no controller in: $OUTPUT"
 	THEIRS=/dev/${BASH_REMATCH[0]}
 	defer nvme disconnect -d "${BASH_REMATCH[0]}"
-	wait_until 10 test -b "${THEIRS}n1" || fail "${THEIRS}n1 does not exist"
+	wait_until "$SOON" test -b "${THEIRS}n1" || fail "${THEIRS}n1 does not exist"
 }
 
 # said COMMAND DEVICE OPTION...: print the output of an nvme-cli command, without the controller ID
@@ -263,7 +263,7 @@ permissions_are_those_of_the_c_host() {
 	defer dd if=/dev/zero of="$disk" bs=512 count=1 oflag=direct status=none
 	run blockdev --rereadpt "$disk"
 	run blockdev --rereadpt "${THEIRS}n1"
-	wait_until 10 test -b "${disk}p1" -a -b "${THEIRS}n1p1" || fail "the partitions do not exist"
+	wait_until "$SOON" test -b "${disk}p1" -a -b "${THEIRS}n1p1" || fail "the partitions do not exist"
 	ours=$(may "${disk}p1" w)
 	same "permissions on a partition" "$(may "${THEIRS}n1p1" w | grep ^io64)" "$(grep ^io64 <<<"$ours")"
 	ours=$(grep -v -e ^flags -e ^another <<<"$ours")

@@ -277,7 +277,7 @@ watch_prints_rates() {
 		--time_based --runtime=60 >/dev/null 2>&1 &
 	IO=$!
 	defer end_process $IO
-	wait_until 10 grep -Eqs "^$CTRL +1 +[1-9][0-9]* +0 " "$SCRATCH/watch" ||
+	wait_until "$SOON" grep -Eqs "^$CTRL +1 +[1-9][0-9]* +0 " "$SCRATCH/watch" ||
 		fail "no rates printed: $(<"$SCRATCH/watch")"
 	has "$(<"$SCRATCH/watch")" '^DEVICE +QUEUE +READS/S +WRITES/S '
 	kill -INT $WATCH

@@ -111,7 +111,7 @@ as_the_c_host_shows_it() {
 		subsysnqn hostnqn hostid model serial firmware_rev queue_count sqsize kato \
 		reconnect_delay ctrl_loss_tmo fast_io_fail_tmo cntrltype dctype numa_node
 	for nsid in $BOTH $NGUID_ONLY $NONE; do
-		wait_until 10 is_there their_disk "$nsid" || fail "the C host has no namespace $nsid"
+		wait_until "$SOON" is_there their_disk "$nsid" || fail "the C host has no namespace $nsid"
 		same_attributes "/sys/block/${CTRL}n$nsid" "$(their_disk "$nsid")" wwid nguid eui nsid \
 			csi metadata_bytes nuse
 	done
@@ -174,7 +174,7 @@ there_when_the_disk_is_told_of() {
 	local told=$SCRATCH/told
 	start_listener
 	connect "$TARGET4"
-	wait_until 10 grep -q "^${CTRL}n$NONE " "$told" || fail "no uevent of ${CTRL}n$NONE: $(<"$told")"
+	wait_until "$SOON" grep -q "^${CTRL}n$NONE " "$told" || fail "no uevent of ${CTRL}n$NONE: $(<"$told")"
 	grep -qx "$CTRL $SERIAL" "$told" || fail "no uevent of $CTRL with its serial: $(<"$told")"
 	grep -qx "${CTRL}n$BOTH uuid.$UUID" "$told" ||
 		fail "no uevent of ${CTRL}n$BOTH with its wwid: $(<"$told")"
@@ -253,11 +253,11 @@ readers_while_disks_come_and_go() {
 	defer end_process $!
 	for i in {1..5}; do
 		connect "$TARGET4"
-		wait_until 10 grep -qs "uuid.$UUID" "$SCRATCH/read" || fail "no attribute was read in round $i"
+		wait_until "$SOON" grep -qs "uuid.$UUID" "$SCRATCH/read" || fail "no attribute was read in round $i"
 		: >"$SCRATCH/read"
 		began=$(now)
 		disconnect "$CTRL"
-		[ $(($(now) - began)) -lt $((5000 * SLOWDOWN)) ] || fail "the disconnect took $(($(now) - began)) ms"
+		[ $(($(now) - began)) -lt $((10000 * SLOWDOWN)) ] || fail "the disconnect took $(($(now) - began)) ms"
 	done
 }
 
@@ -286,11 +286,11 @@ root_asks_for_actions() {
 	done
 	start_monitor
 	asks reset_controller $'1\n' || fail "reset_controller: $ERRORS"
-	wait_until 10 grep -q 'resetting' "$SCRATCH/events" || fail "$CTRL was not reset"
+	wait_until "$SOON" grep -q 'resetting' "$SCRATCH/events" || fail "$CTRL was not reset"
 	wait_until "$SOON" state_is "$CTRL" live || fail "$CTRL is not live after the reset"
 	echo 0 >"$NVMET/subsystems/$NQN/namespaces/$NONE/enable"
 	asks rescan_controller || fail "rescan_controller: $ERRORS"
-	wait_until 10 test ! -e "/sys/block/${CTRL}n$NONE" || fail "${CTRL}n$NONE was not removed"
+	wait_until "$SOON" test ! -e "/sys/block/${CTRL}n$NONE" || fail "${CTRL}n$NONE was not removed"
 	asks delete_controller || fail "delete_controller: $ERRORS"
 	wait_until "$SOON" test ! -e "/sys/class/rnvmf/$CTRL" || fail "$CTRL was not removed"
 	echo 1 >"$NVMET/subsystems/$NQN/namespaces/$NONE/enable"

@@ -143,7 +143,7 @@ ends_without_response() {
 	trapped_read || true &
 	reader=$!
 	defer end_process $reader
-	wait_until 10 read_is_queued || fail "no trace event of the read"
+	wait_until "$SOON" read_is_queued || fail "no trace event of the read"
 	end_process "$TARGET"
 	wait_until "$SOON" state_is "$CTRL" dead || fail "$CTRL did not detect the connection loss"
 	wait_until "$SOON" process_ended $reader || fail "the read did not end"
@@ -238,7 +238,7 @@ bpftrace_measures() {
 	expect 1 rmmod rnvmf
 	has "$ERRORS" 'in use'
 	kill -INT $tracer
-	wait_until 20 process_ended $tracer || fail "bpftrace did not exit"
+	wait_until "$SOON" process_ended $tracer || fail "bpftrace did not exit"
 	count=$(awk -v "disk=${CTRL}n1" '/^@us/ { mine = index($0, "[" disk ", 2]") }
 		mine && match($0, /^\[[^)]*\) +[0-9]+/) { split($0, part, ")"); sum += part[2] }
 		END { print sum + 0 }' "$SCRATCH/bpftrace")

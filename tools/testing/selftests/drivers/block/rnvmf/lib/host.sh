@@ -104,7 +104,7 @@ start_monitor() {
 	: >"$SCRATCH/events"
 	"${RNVMF[@]}" monitor >"$SCRATCH/events" 2>&1 &
 	defer end_process $!
-	wait_until 15 told ready || fail "the monitor is not ready: $(<"$SCRATCH/events")"
+	wait_until "$SOON" told ready || fail "the monitor is not ready: $(<"$SCRATCH/events")"
 }
 
 # told LINE: whether the monitor has printed this line.

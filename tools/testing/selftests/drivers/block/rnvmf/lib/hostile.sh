@@ -29,7 +29,7 @@ hostile() {
 	TARGET=$!
 	defer ended_well "$TARGET"
 	defer end_process "$TARGET"
-	wait_until 10 seen '- ready' ||
+	wait_until "$SOON" seen '- ready' ||
 		fail "the target did not start: $(<"$SCRATCH/seen")$(<"$SCRATCH/found")"
 }
 
@@ -74,7 +74,7 @@ device_goes() {
 	removal=$!
 	"$@"
 	end_process "$TARGET"
-	wait_until 15 process_ended $removal || fail "the removal of rnvmf_rxe0 did not end"
+	wait_until "$SOON" process_ended $removal || fail "the removal of rnvmf_rxe0 did not end"
 	run rdma link add rnvmf_rxe0 type rxe netdev rnvmf0
 	wait_until 10 rdma_is_up rnvmf_rxe0
 }
