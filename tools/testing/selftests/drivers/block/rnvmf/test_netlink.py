@@ -364,7 +364,8 @@ def discoveries_are_limited(world):
 
 def ynl_reads_statistics(world):
     """The counters of the queues add up to those of the controller."""
-    # Without keep-alive, so that no command is sent meanwhile, apart from late reads of a partition table.
+    # Without keep-alive, so that no command is sent meanwhile, apart from late reads of a partition
+    # table.
     number = world.connected(**{"keep-alive-tmo": 0, "nr-io-queues": 2})
     whole, queues, everything = None, None, None
     limit = time.monotonic() + SOON
