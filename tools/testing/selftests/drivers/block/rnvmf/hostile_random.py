@@ -29,7 +29,7 @@ SLOWDOWN = int(os.environ.get("RNVMF_SLOWDOWN", "1"))
 PATIENCE = 60 * SLOWDOWN
 
 # Time limit of a disconnect, in seconds.
-AT_ONCE = 6 * SLOWDOWN
+AT_ONCE = 20 * SLOWDOWN
 
 # Command time-out, in milliseconds: the target leaves some commands unanswered.
 COMMAND_MS = 1000 * SLOWDOWN

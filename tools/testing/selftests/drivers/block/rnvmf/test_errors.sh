@@ -155,7 +155,7 @@ connect_ends() {
 interrupted_connect() {
 	local signal
 	for signal in INT TERM; do
-		one_takes 1000 interrupts_a_connect $signal
+		one_takes 5000 interrupts_a_connect $signal
 	done
 }
 
@@ -172,7 +172,7 @@ interrupts_a_connect() {
 }
 
 disconnected_while_connecting() {
-	one_takes 1000 disconnects_a_connect
+	one_takes 5000 disconnects_a_connect
 }
 
 disconnects_a_connect() {

@@ -213,7 +213,7 @@ down_for_longer_than_ctrl_loss_tmo() {
 # A disconnect must not wait for the link.
 disconnect_without_a_link() {
 	start_switched
-	one_takes 1000 disconnects_without_a_link known
+	one_takes 3000 disconnects_without_a_link known
 }
 
 # Without a neighbour entry soft-RoCE keeps a queue pair while its packets wait for the neighbour to

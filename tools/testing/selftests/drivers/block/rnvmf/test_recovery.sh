@@ -365,7 +365,8 @@ attempt_took() {
 
 disconnect_while_it_tries() {
 	start_pair
-	one_takes 1000 tries_and_disconnects
+	# Less than the time-out of an attempt.
+	one_takes 3000 tries_and_disconnects
 }
 
 tries_and_disconnects() {

@@ -209,7 +209,8 @@ target_refuses_after_a_reset() {
 
 disconnect_during_a_reset() {
 	start_pair
-	one_takes 1000 resets_and_disconnects
+	# Less than the time limit of a reset.
+	one_takes 4000 resets_and_disconnects
 }
 
 resets_and_disconnects() {

@@ -118,7 +118,7 @@ disconnect_of_a_live_one() {
 		backend_memory "disk$nsid" 64 512
 		target_namespace "$NQN" "$nsid" "$BACKEND"
 	done
-	one_takes 500 connects_and_disconnects
+	one_takes 2000 connects_and_disconnects
 }
 
 connects_and_disconnects() {
@@ -132,7 +132,8 @@ connects_and_disconnects() {
 # Disconnecting from a silent target must not wait long for it.
 disconnect_in_silence() {
 	start_pair
-	one_takes 1000 disconnects_in_silence
+	# Less than the shortest time that a shutdown may take, 5 s.
+	one_takes 3000 disconnects_in_silence
 }
 
 disconnects_in_silence() {
@@ -187,7 +188,7 @@ dead_one_is_replaced() {
 
 disconnect_of_a_dead_one() {
 	start_pair
-	one_takes 1000 dies_and_disconnects
+	one_takes 2000 dies_and_disconnects
 }
 
 dies_and_disconnects() {

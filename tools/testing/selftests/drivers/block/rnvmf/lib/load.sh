@@ -61,7 +61,7 @@ is_dead() {
 	expect 1 dd if="$disk" of=/dev/null bs=4k count=1 iflag=direct
 	took=$(($(now) - began))
 	has "$ERRORS" "$LOST"
-	[ $took -lt $((5000 * SLOWDOWN)) ] || fail "I/O failed only after $took ms"
+	[ $took -lt $((15000 * SLOWDOWN)) ] || fail "I/O failed only after $took ms"
 	disconnect "$CTRL"
 	[ ! -e "$disk" ] || fail "$disk remains after the disconnect"
 }
