@@ -29,7 +29,7 @@ SLOWDOWN = int(os.environ.get("RNVMF_SLOWDOWN", "1"))
 PATIENCE = 60 * SLOWDOWN
 
 # Time limit of a disconnect, in seconds.
-AT_ONCE = 6 * SLOWDOWN
+AT_ONCE = 20 * SLOWDOWN
 
 # Command time-out, in milliseconds: the target leaves some commands unanswered.
 COMMAND_MS = 1000 * SLOWDOWN
@@ -221,11 +221,15 @@ class Host:
         except OSError:
             yield 0
         # The target may have reported a smaller size only for a while.
+        if self.has_broken("namespace ", "trap", "format "):
+            yield end - 1
+
+    @staticmethod
+    def has_broken(*steps):
+        """Return whether the target has changed a reply of a step that begins so."""
+        beginnings = tuple(f"- broken {step}" for step in steps)
         with open(os.environ["SEEN"], encoding="utf-8", errors="replace") as seen:
-            for line in seen:
-                if line.startswith(("- broken namespace ", "- broken trap", "- broken format ")):
-                    yield end - 1
-                    return
+            return any(line.startswith(beginnings) for line in seen)
 
     def read(self):
         """Read from the disk."""
@@ -311,7 +315,10 @@ class Host:
         wrong_unless(now["state"] in STATES, now)
         if now["state"] in ("connecting", "dead"):
             error = now.get("error", {})
-            wrong_unless(error.get("message") and error.get("stage"), "no reason:", now)
+            # A reset has no error. An event may ask for it.
+            is_reset = now["state"] == "connecting" and not error and self.has_broken("event ")
+            reason = error.get("message") and error.get("stage")
+            wrong_unless(is_reset or reason, "no reason:", now)
         self.note("state", now["state"])
         return now["state"]
 

@@ -229,6 +229,15 @@ void part_io_queues(void)
 	}
 }
 
+/* Waits for SIGUSR1, which stays pending, for at most `limit` milliseconds. */
+static void await_signal(unsigned int limit)
+{
+	struct pollfd source = { .fd = signals, .events = POLLIN };
+
+	if (poll(&source, 1, limit) < 0)
+		err(1, "poll");
+}
+
 static void deliver(struct queue *queue, struct reply *reply)
 {
 	bool early = reply->data_length && !reply->data_last;
@@ -247,7 +256,7 @@ static void deliver(struct queue *queue, struct reply *reply)
 		reply->invalidate = 0;
 	}
 	if (reply->data_last) {
-		usleep(1000 * reply->pause);
+		await_signal(reply->pause);
 		move(queue, IBV_WR_RDMA_WRITE, reply->data_length, reply->address, reply->rkey);
 	}
 }
@@ -364,8 +373,26 @@ static struct queue *make_queue(struct rdma_cm_id *id, unsigned int qid)
 	return queue;
 }
 
+/*
+ * Prints the commands that the target has received and not served. The connection may end first if the target
+ * is late.
+ */
+static void print_unserved(struct queue *queue)
+{
+	struct ibv_wc completion;
+	const uint8_t *sqe;
+
+	while (!queue->mute && ibv_poll_cq(queue->receives, 1, &completion) > 0) {
+		if (completion.status != IBV_WC_SUCCESS)
+			continue;
+		sqe = queue->memory->capsules[completion.wr_id].sqe;
+		printf("%u %s\n", queue->qid, step_names[step_of(queue, sqe)]);
+	}
+}
+
 static void free_queue(struct queue *queue)
 {
+	print_unserved(queue);
 	/* Both are missing if the host gave up before the connection was accepted. */
 	if (queue->id->qp)
 		rdma_destroy_qp(queue->id);

@@ -21,8 +21,8 @@
     ioctls.py open DEVICE NAME   print "opened", wait for a line, then make that call
     ioctls.py signal DEVICE NAME make that call, or send an admin command without data with this
                                  opcode; SIGUSR1 interrupts it
-    ioctls.py send DEVICE OPCODE MS
-                                 send an admin command without data with a time-out of MS
+    ioctls.py send DEVICE OPCODE,... MS
+                                 send admin commands without data, each with a time-out of MS
 """
 
 import ctypes
@@ -344,8 +344,9 @@ def main():
     elif what == "signal":
         signalled(fd, sys.argv[3])
     elif what == "send":
-        fields = {"opcode": int(sys.argv[3], 0), "timeout_ms": int(sys.argv[4])}
-        print(told(call(fd, ADMIN, **fields)[0]))
+        for opcode in sys.argv[3].split(","):
+            fields = {"opcode": int(opcode, 0), "timeout_ms": int(sys.argv[4])}
+            print(told(call(fd, ADMIN, **fields)[0]))
     else:
         gone(fd)
 

@@ -212,7 +212,7 @@ logs_why_a_request_failed() {
 	lines=$(logged "$name: .* failed: ")
 	note "$lines log lines for $((BAD_SIZE / 512)) failures"
 	[ "$lines" -le $most ] || fail "$lines log lines, expected at most $most"
-	wait_until 15 tells_how_many "$disk" || fail "the log lacks the number of suppressed lines"
+	wait_until "$SOON" tells_how_many "$disk" || fail "the log lacks the number of suppressed lines"
 }
 
 # tells_how_many DISK: cause a failure. The first one after a ratelimit interval logs the number of

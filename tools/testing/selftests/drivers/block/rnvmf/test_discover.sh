@@ -253,7 +253,7 @@ start_discover() {
 		"${IDENTITY[@]}" >"$SCRATCH/discover" 2>&1 &
 	CLIENT=$!
 	defer end_process $CLIENT
-	wait_until 10 seen '0 log' || fail "the log is not read: $(<"$SCRATCH/discover")"
+	wait_until "$SOON" seen '0 log' || fail "the log is not read: $(<"$SCRATCH/discover")"
 }
 
 # ends_with PATTERN: the program must exit with a message that matches.
@@ -273,7 +273,7 @@ ends_with_its_program() {
 		start_discover
 		! no_queue_pairs || fail "the discovery has no queue pair"
 		kill -$signal "$CLIENT"
-		wait_until 5 no_queue_pairs || fail "the queue pair remains after SIG$signal"
+		wait_until "$SOON" no_queue_pairs || fail "the queue pair remains after SIG$signal"
 		end_process "$CLIENT"
 		end_process "$TARGET"
 	done
@@ -330,7 +330,7 @@ start_silent_names() {
 		    open(sys.argv[2], "w").close()
 	PYTHON
 	defer end_process $!
-	wait_until 10 [ -e "$SCRATCH/names" ] || fail "the DNS server did not start"
+	wait_until "$SOON" [ -e "$SCRATCH/names" ] || fail "the DNS server did not start"
 	[ ! -e /etc/resolv.conf ] || run mv /etc/resolv.conf "$SCRATCH/resolv.conf"
 	defer restore_names
 	printf 'nameserver 127.0.0.1\noptions timeout:30\n' >/etc/resolv.conf
@@ -364,9 +364,9 @@ a_signal_ends_the_wait_for_a_name() {
 		env --default-signal=INT rnvmf connect-all -f "$SCRATCH/connections.conf" &
 		CLIENT=$!
 		defer end_process $CLIENT
-		wait_until 10 [ -e "$SCRATCH/asked" ] || fail "no DNS query was sent"
+		wait_until "$SOON" [ -e "$SCRATCH/asked" ] || fail "no DNS query was sent"
 		kill -$signal "$CLIENT"
-		wait_until 5 process_ended "$CLIENT" || fail "SIG$signal did not end the program"
+		wait_until "$SOON" process_ended "$CLIENT" || fail "SIG$signal did not end the program"
 		status=0
 		wait "$CLIENT" || status=$?
 		same "exit status" $((128 + $(kill -l $signal))) $status

@@ -46,7 +46,7 @@ finds() {
 # Run the suggested command; the doctor must then report no fault.
 mend() {
 	run "${THERE[@]}" bash -c "$FIX"
-	wait_until 10 finds_nothing || fail "the doctor still reports faults after $FIX: $OUTPUT"
+	wait_until "$SOON" finds_nothing || fail "the doctor still reports faults after $FIX: $OUTPUT"
 }
 
 healthy_is_healthy() {
@@ -93,7 +93,7 @@ link_is_missing() {
 	# The next test expects the original name.
 	run "${THERE[@]}" rdma link delete rxe0
 	run "${THERE[@]}" rdma link add rnvmf_rxe1 type rxe netdev rnvmf1
-	wait_until 10 rdma_is_up rnvmf_rxe1 || fail "the port of rnvmf_rxe1 does not become active"
+	wait_until "$SOON" rdma_is_up rnvmf_rxe1 || fail "the port of rnvmf_rxe1 does not become active"
 }
 
 # The address is on an interface above that of the device, whose GID table has the address.
@@ -114,7 +114,7 @@ device_is_below() {
 # its fix must let a connect succeed.
 is_above() {
 	interface_up "$HOST_NETNS" rnvmf_up "$MTU" "$HOST4/24"
-	wait_until 10 has_gid_of_upper || fail "rnvmf_rxe1 has no GID of rnvmf_up"
+	wait_until "$SOON" has_gid_of_upper || fail "rnvmf_rxe1 has no GID of rnvmf_up"
 	finds 1 fault link "rnvmf_rxe1 is on rnvmf1, but the route to $TARGET4 takes rnvmf_up ($1) above it: soft-RoCE receives no packets of rnvmf_up there" \
 		'rdma link delete rnvmf_rxe1 && rdma link add rnvmf_rxe1 type rxe netdev rnvmf_up'
 	expect 5 "${RNVMF[@]}" connect -a "$TARGET4" -n "$NQN" -q "$HOSTNQN" -I "$HOSTID" --timeout 2
@@ -132,7 +132,7 @@ restore_lower() {
 	rdma_delete rnvmf_rxe1 "$HOST_NETNS"
 	interface_up "$HOST_NETNS" rnvmf1 "$MTU" "$HOST4/24" "$HOST6/64" &&
 		"${THERE[@]}" rdma link add rnvmf_rxe1 type rxe netdev rnvmf1 &&
-		wait_until 10 rdma_is_up rnvmf_rxe1
+		wait_until "$SOON" rdma_is_up rnvmf_rxe1
 }
 
 interface_is_down() {
@@ -149,7 +149,7 @@ cable_is_pulled() {
 	has "$FOUND" '^fault +interface +rnvmf1 has no carrier: check its cable and the other end$'
 	same "number of findings" 1 "$(wc -l <<<"$FOUND")"
 	run ip link set rnvmf0 up
-	wait_until 10 finds_nothing || fail "the doctor still reports faults with a carrier: $OUTPUT"
+	wait_until "$SOON" finds_nothing || fail "the doctor still reports faults with a carrier: $OUTPUT"
 }
 
 # Without a target the doctor only needs one device with an active port. The port state follows the
@@ -160,10 +160,11 @@ ports_are_not_active() {
 	defer "${THERE[@]}" ip link delete rnvmf2
 	interface_up "$HOST_NETNS" rnvmf2 "$MTU" 198.51.100.2/24
 	rdma_add "$HOST_NETNS" rnvmf_rxe2 rnvmf2
+	ports_are_active
 	doctor 0
 	same "findings" '' "$FOUND"
 	run "${THERE[@]}" ip link set rnvmf2 down
-	wait_until 10 rdma_is_down rnvmf_rxe2 || fail "the port of rnvmf_rxe2 stays active"
+	wait_until "$SOON" rdma_is_down rnvmf_rxe2 || fail "the port of rnvmf_rxe2 stays active"
 	doctor 0
 	FIX='ip link set rnvmf2 up'
 	same finding "warning  link       port 1 of rnvmf_rxe2 is not active, on rnvmf2; fix: $FIX" \
@@ -172,15 +173,23 @@ ports_are_not_active() {
 	defer ip link set rnvmf0 up
 	run ip link set rnvmf0 down
 	for device in rnvmf_rxe0 rnvmf_rxe1; do
-		wait_until 10 rdma_is_down $device || fail "the port of $device stays active"
+		wait_until "$SOON" rdma_is_down $device || fail "the port of $device stays active"
 	done
 	doctor 1
 	has "$FOUND" $'(^|\n)fault +link +port 1 of rnvmf_rxe1 is not active, on rnvmf1($|\n)'
 	same "number of faults" 3 "$(grep -c '^fault ' <<<"$FOUND")"
 	run ip link set rnvmf0 up
 	mend
+	ports_are_active
 	doctor 0
 	same "findings after $FIX" '' "$FOUND"
+}
+
+ports_are_active() {
+	local device
+	for device in rnvmf_rxe0 rnvmf_rxe1 rnvmf_rxe2; do
+		wait_until "$SOON" rdma_is_up $device || fail "the port of $device is not active"
+	done
 }
 
 rdma_is_down() {

@@ -68,15 +68,18 @@ are_commands() {
 	done 4<"$BLOCK/text"
 }
 
-# succeeds COMMAND: run a command, which must succeed. An endless one is ended by SIGTERM after 3 s.
+# succeeds COMMAND: run a command, which must succeed. An endless one is ended by SIGTERM: rnvmf when it has
+# printed something, another one after 3 s.
 succeeds() {
-	local ends=0
 	host '#'
-	if [[ $1 =~ $ENDLESS ]]; then
-		[[ $1 = rnvmf* ]] || ends=143
-		expect $ends "${HOST[@]}" timeout --preserve-status -s TERM 3 bash -c "exec $1"
-	else
+	if [[ ! $1 =~ $ENDLESS ]]; then
 		run "${HOST[@]}" bash -c "$1"
+	elif [[ $1 = rnvmf* ]]; then
+		started "$1"
+		wait_until "$FOLLOWED" test -s "$SCRATCH/told" || fail "no output of $1"
+		ended
+	else
+		expect 143 "${HOST[@]}" timeout --preserve-status -s TERM 3 bash -c "exec $1"
 	fi
 }
 

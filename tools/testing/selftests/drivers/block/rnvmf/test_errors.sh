@@ -141,7 +141,7 @@ start_connect() {
 		>"$SCRATCH/connect" 2>&1 &
 	CONNECT=$!
 	defer end_process $CONNECT
-	wait_until 10 state_is rnvmf0 connecting || fail "rnvmf0 is not in state connecting"
+	wait_until "$SOON" state_is rnvmf0 connecting || fail "rnvmf0 is not in state connecting"
 }
 
 # connect_ends STATUS PATTERN: the connect must exit with STATUS and a message that matches.
@@ -155,7 +155,7 @@ connect_ends() {
 interrupted_connect() {
 	local signal
 	for signal in INT TERM; do
-		one_takes 1000 interrupts_a_connect $signal
+		one_takes 5000 interrupts_a_connect $signal
 	done
 }
 
@@ -172,7 +172,7 @@ interrupts_a_connect() {
 }
 
 disconnected_while_connecting() {
-	one_takes 1000 disconnects_a_connect
+	one_takes 5000 disconnects_a_connect
 }
 
 disconnects_a_connect() {

@@ -17,7 +17,7 @@ monitor() {
 	rnvmf monitor "$@" >"$SCRATCH/events" 2>"$SCRATCH/monitor-errors" &
 	MONITOR=$!
 	defer end_process $MONITOR
-	wait_until 10 event_seen ready || fail "the monitor is not ready: $(<"$SCRATCH/monitor-errors")"
+	wait_until "$SOON" event_seen ready || fail "the monitor is not ready: $(<"$SCRATCH/monitor-errors")"
 }
 
 # event_seen PATTERN: whether a line of the monitor matches.
@@ -25,9 +25,9 @@ event_seen() {
 	grep -qE "$1" "$SCRATCH/events"
 }
 
-# wait_event PATTERN: wait until a line of the monitor matches; fail after 10 s.
+# wait_event PATTERN: wait until a line of the monitor matches; fail after SOON seconds.
 wait_event() {
-	wait_until 10 event_seen "$1" || fail "no event '$1' in: $(<"$SCRATCH/events")"
+	wait_until "$SOON" event_seen "$1" || fail "no event '$1' in: $(<"$SCRATCH/events")"
 }
 
 stop_monitor() {
@@ -143,7 +143,7 @@ unloading_is_told() {
 	defer modprobe rnvmf
 	wait_event "\"event\":\"ns-del\",\"namespace\":\\{\"name\":\"${CTRL}n1\""
 	wait_event "\"event\":\"ctrl-del\",\"controller\":\\{\"device\":\"$CTRL\""
-	wait_until 10 process_ended "$MONITOR" || fail "the monitor did not exit"
+	wait_until "$SOON" process_ended "$MONITOR" || fail "the monitor did not exit"
 	wait "$MONITOR" || status=$?
 	same "status of the monitor" 7 $status
 	has "$(<"$SCRATCH/monitor-errors")" '"status":7,"message":"the rnvmf module was unloaded"'

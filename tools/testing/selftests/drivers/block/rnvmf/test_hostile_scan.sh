@@ -160,14 +160,13 @@ no_refusals() {
 
 # A rescan during a running scan reports the result of the next scan, not that of the running one.
 asked_for_during_a_look() {
-	SLOW=2000 AFTER=1 hostile list status 0x6
+	SLOW=2000 AFTER=1 FIRST=2 hostile list status 0x6
 	connect "$TARGET4" --timeout $((30 * SLOWDOWN))
 	expect 1 "${RNVMF[@]}" rescan "$CTRL"
 	wait_until "$SOON" has_listed 3 || fail "only $(count list) scans, expected 3 before the rescan"
-	# The target still fails the running scan.
-	kill -USR1 "$TARGET"
+	# The target fails the running scan, but no later one.
 	run "${RNVMF[@]}" rescan "$CTRL"
-	same "number of scans" 4 "$(count list)"
+	[ "$(count list)" -ge 4 ] || fail "$(count list) scans, expected at least 4"
 	leave
 }
 
@@ -188,7 +187,8 @@ stops_while_disks_go() {
 	kill -CONT "$TARGET"
 	wait $disconnect || fail "the disconnect failed: $(<"$SCRATCH/disconnect")"
 	note "the disconnect ended $took ms after the removal of the last disk"
-	[ $took -lt $((1500 * SLOWDOWN)) ] ||
+	# Less than the keep-alive timeout.
+	[ $took -lt $((3500 * SLOWDOWN)) ] ||
 		fail "the disconnect ended $took ms after the removal of the last disk"
 	gone
 }

@@ -131,7 +131,7 @@ tried_twice() {
 # I/O waits during the loss, and none fails.
 down_for_less_than_fast_io_fail_tmo() {
 	start_switched
-	connect "$TARGET4" "${IMPATIENT[@]}" -F $((10 * SLOWDOWN)) -l 600
+	connect "$TARGET4" "${IMPATIENT[@]}" -F $((60 * SLOWDOWN)) -l 600
 	start_verify
 	cable near down
 	loses
@@ -213,7 +213,7 @@ down_for_longer_than_ctrl_loss_tmo() {
 # A disconnect must not wait for the link.
 disconnect_without_a_link() {
 	start_switched
-	one_takes 1000 disconnects_without_a_link known
+	one_takes 3000 disconnects_without_a_link known
 }
 
 # Without a neighbour entry soft-RoCE keeps a queue pair while its packets wait for the neighbour to
@@ -234,7 +234,7 @@ disconnects_without_a_link() {
 	[ "$1" = known ] || run ip -n "$HOST_NETNS" neighbour delete "$TARGET4" dev rnvmf1
 	timed_disconnect "$CTRL"
 	cable far up
-	wait_until 10 rdma_is_up rnvmf_rxe0 || fail "the port of rnvmf_rxe0 does not become active"
+	wait_until "$SOON" rdma_is_up rnvmf_rxe0 || fail "the port of rnvmf_rxe0 does not become active"
 }
 
 main setup \

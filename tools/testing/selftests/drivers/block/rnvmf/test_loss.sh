@@ -76,7 +76,7 @@ disconnect_during_a_keep_alive() {
 	run tc qdisc add dev rnvmf0 root netem delay 250ms
 	connect "$TARGET4" --timeout $((60 * SLOWDOWN)) -k 5
 	trace_start "$COMMANDS"
-	wait_until 20 asked_for_life || fail "no Keep Alive command"
+	wait_until "$SOON" asked_for_life || fail "no Keep Alive command"
 	disconnect "$CTRL"
 	same "number of shutdowns" 1 "$(traced 'ofst=0x14, value=0x464061')"
 }

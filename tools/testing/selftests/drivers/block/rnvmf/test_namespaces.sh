@@ -13,7 +13,7 @@ HOSTILE_PORT=$SERVICE
 OWN=4430
 
 # Time limit for a change of the target to be seen at the host, in seconds.
-FOLLOWED=10
+FOLLOWED=30
 
 setup() {
 	modprobe rnvmf && modprobe rdma_ucm && network_single && hostile_build || return 1
@@ -201,7 +201,7 @@ identifiers_of_another_subsystem() {
 	has "$OUTPUT" "namespace 7: duplicate identifiers: in use by ${first}n1 of another subsystem"
 	is_gone "${second}n7" || fail "both namespaces have a disk"
 	disconnect "$first"
-	wait_until $((6 * FOLLOWED)) [ -b "/dev/${second}n7" ] || fail "${second}n7 was not added"
+	wait_until $((2 * FOLLOWED)) [ -b "/dev/${second}n7" ] || fail "${second}n7 was not added"
 	run rnvmf show "$second"
 	[[ $OUTPUT != *"duplicate identifiers"* ]] || fail "namespace 7 is still rejected: $OUTPUT"
 	connect_real
@@ -226,7 +226,7 @@ resets_under_a_flood_of_events() {
 	defer end_process $flood
 	for _ in {1..10}; do
 		scan=$(ctrl_number scan)
-		wait_until 20 looked_since "$scan" || fail "the namespaces are not scanned"
+		wait_until "$SOON" looked_since "$scan" || fail "the namespaces are not scanned"
 		try rnvmf reset "$CTRL"
 		[ "$STATUS" = 0 ] ||
 			has "$ERRORS" 'namespace [23]: .*internal path error.*; reconnecting continues'
@@ -303,19 +303,13 @@ rescan_on_demand() {
 	gone
 }
 
-# nvmet sends the event of a new namespace before it lists the namespace, so a scan may miss it.
+# nvmet sends the event of a new namespace before it lists the namespace, so a scan may miss it. Here the
+# rescan finds no namespace, the next scan finds it.
 told_of_before_it_is_listed() {
-	local asked
-	SLOW=1000 AFTER=1 hostile list poke 0 0 4
-	connect "$TARGET4" --timeout $((30 * SLOWDOWN))
+	AFTER=1 FIRST=1 hostile list poke 0 0 4
+	connect_hostile
 	NUMBER=$(disk_number)
-	rnvmf rescan "$CTRL" >"$SCRATCH/rescan" 2>&1 &
-	asked=$!
-	defer end_process $asked
-	wait_until "$SOON" has_listed 2 || fail "the namespace list is not read: $(<"$SCRATCH/rescan")"
-	# This scan finds no namespace, the next ones find it.
-	kill -USR1 "$TARGET"
-	wait $asked || fail "$(<"$SCRATCH/rescan")"
+	run rnvmf rescan "$CTRL"
 	wait_until "$FOLLOWED" other_disk "$NUMBER" || fail "no disk after $(count list) scans"
 	same "number of scans" 3 "$(count list)"
 	leave
@@ -373,12 +367,13 @@ unreadable_list() {
 
 # A flood of events is handled at a limited rate.
 floods_with_events() {
+	local began
+	began=$(now)
 	EVENTS=1 hostile event result 0x00040002
 	connect_hostile
 	wait_until "$FOLLOWED" heard_often || fail "$(count event) events, expected at least 4"
 	run dd if="$(disk "$CTRL" 1)" of=/dev/null bs=64k count=16 iflag=direct
-	# The delays double, beginning with 100 ms.
-	[ "$(count event)" -le 8 ] || fail "$(count event) event requests, expected at most 8"
+	few_events "$began"
 	leave
 }
 
@@ -419,7 +414,8 @@ tells_no_events() {
 answers_twice() {
 	EVENTS=2 AFTER=1 hostile event twice
 	connect_hostile
-	is_dead 'not in flight'
+	# The second response may come before the completion of the SEND.
+	is_dead 'not in flight|answered twice'
 	gone
 }
 
@@ -435,7 +431,7 @@ disconnect_during_a_rescan() {
 	began=$(now)
 	disconnect "$CTRL"
 	took=$(($(now) - began))
-	[ $took -lt $((3000 * SLOWDOWN)) ] || fail "the disconnect took $took ms"
+	[ $took -lt $((10000 * SLOWDOWN)) ] || fail "the disconnect took $took ms"
 	wait $pid || status=$?
 	same "status of the rescan" 1 $status
 	has "$(<"$SCRATCH/rescan")" 'removed meanwhile'
@@ -559,11 +555,12 @@ alone_without_io() {
 	local asked reads reader
 	hostile other silent
 	connect_hostile
-	reads=$(count read)
 	nvme admin-passthru "$(disk "$CTRL" 1)" --opcode=0xc1 >"$SCRATCH/alone" 2>&1 &
 	asked=$!
 	defer end_process $asked
 	wait_until "$SOON" seen '0 other' || fail "the target received no command: $(<"$SCRATCH/alone")"
+	# Those of the partition table.
+	reads=$(count read)
 	dd if="$(disk "$CTRL" 1)" of=/dev/null bs=4k count=1 iflag=direct >"$SCRATCH/read" 2>&1 &
 	reader=$!
 	defer end_process $reader

@@ -58,7 +58,7 @@ def connect_to_nobody(world, socket, index):
     request = world.spec.request("connect")
     wish = body(request, traddr=world.values["NOBODY4"], trsvcid=5000 + index,
                 subsysnqn=world.values["NQN"], hostnqn=world.values["HOSTNQN"], hostid=HOSTID,
-                connect_timeout=120000)
+                connect_timeout=600000)
     made = socket.request(request.command, wish).messages[0]
     return ctrl_ids(world, "ctrl", [made])[0]
 
@@ -469,7 +469,7 @@ def connects_at_the_same_time(world):
         made = client.do("connect", {
             "traddr": world.values["NOBODY4"], "trsvcid": 6000 + index,
             "subsysnqn": world.values["NQN"], "hostnqn": world.values["HOSTNQN"],
-            "hostid": HOSTID.hex(), "connect-timeout": 120000,
+            "hostid": HOSTID.hex(), "connect-timeout": 600000,
             "duplicate-connect": True})
         client.dump("ctrl-get", {})
         found = client.do("ctrl-get", {"ctrl-id": made["ctrl-id"]})

@@ -44,7 +44,7 @@ events_are_heard_at_home_only() {
 	disconnect "$CTRL"
 	run rnvmf connect -a "$TARGET4" -n "$NQN" -q "$HOSTNQN.here"
 	run rnvmf disconnect -d "${OUTPUT%%:*}"
-	wait_until 10 grep -q ctrl-del "$SCRATCH/events" || fail "no event of the monitor's namespace"
+	wait_until "$SOON" grep -q ctrl-del "$SCRATCH/events" || fail "no event of the monitor's namespace"
 	same "number of ctrl-add events" 1 "$(grep -c ctrl-add "$SCRATCH/events")"
 }
 

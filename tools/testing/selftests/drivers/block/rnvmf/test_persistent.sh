@@ -16,7 +16,7 @@ DISCOVERY=nqn.2014-08.org.nvmexpress.discovery
 OWN=4430
 
 # Time limit for a line of the program, in seconds.
-FOLLOWED=15
+FOLLOWED=30
 
 requirements() {
 	need_root && need_modules rnvmf rdma_rxe rdma_ucm nvmet-rdma dummy null_blk &&
@@ -138,8 +138,8 @@ lost_and_made_up_for() {
 # shows STATE NUMBER: whether NUMBER controllers are in this state.
 shows() {
 	local states
-	states=$(rnvmf show -o json | grep -oE '"state":"'"$1"'"')
-	[ "$(wc -l <<<"$states")" = "$2" ]
+	states=$(rnvmf show -o json | grep -oE '"state":"'"$1"'"' | wc -l)
+	[ "$states" = "$2" ]
 }
 
 # The subsystem has no log and is not asked again.
@@ -153,15 +153,18 @@ rnvmf: connect-all: 1 of 1 connections failed" "$(<"$SCRATCH/complaints")"
 
 # A flood of events is handled at a limited rate. The connection ends with the program.
 floods_with_changes() {
+	local began
+	began=$(now)
 	EVENTS=1 hostile event result 0x0070f002
 	follow_hostile
 	wait_until "$FOLLOWED" read_often || fail "the log header was read only $(count log) times"
-	[ "$(count event)" -le 8 ] || fail "$(count event) event requests, expected at most 8"
+	few_events "$began"
 	# The log did not change, so it is printed only once.
+	wait_until "$FOLLOWED" test -s "$SCRATCH/told" || fail "the log is not printed"
 	same "number of lines" 1 "$(wc -l <"$SCRATCH/told")"
 	! no_queue_pairs || fail "the discovery has no queue pair"
 	kill -KILL "$FOLLOWER"
-	wait_until 5 no_queue_pairs || fail "the queue pair remains after SIGKILL"
+	wait_until "$SOON" no_queue_pairs || fail "the queue pair remains after SIGKILL"
 	end_process "$TARGET"
 }
 
@@ -196,8 +199,11 @@ was_polled() {
 stops_telling() {
 	EVENTS=1 hostile event status 0x4105
 	follow_hostile
-	complains ': the target reports no more log changes; retrying$'
 	wait_until "$FOLLOWED" connected_again || fail "only $(count connect) connects"
+	wait_until "$FOLLOWED" grep -qE '^following .*: 0 records, generation 1$' "$SCRATCH/told" ||
+		fail "the log is not printed: $(<"$SCRATCH/complaints")"
+	wait_until "$FOLLOWED" grep -qE ': the target reports no more log changes; retrying$' "$SCRATCH/complaints" ||
+		fail "no error in: $(<"$SCRATCH/complaints")"
 	kill -INT "$FOLLOWER"
 	ends 0
 	same "number of different lines" 2 "$(sort -u "$SCRATCH/told" "$SCRATCH/complaints" | wc -l)"
@@ -208,13 +214,14 @@ connected_again() {
 	[ "$(count connect)" -ge 3 ]
 }
 
-# The discovery connection has a keep-alive, which detects a silent target.
+# The discovery connection has a keep-alive, which detects a silent target. The next connection has further
+# Keep Alive commands.
 falls_silent() {
 	EVENTS=0 AFTER=2 hostile keep-alive silent
-	follow_hostile -k 1 -o json
+	follow_hostile -k 3 -o json
 	follows '\{"schema":1,"followed":\{"traddr":"'"$TARGET4"'","trsvcid":4477,.*"genctr":1,"numrec":0\}'
-	complains '"message":"keep-alive: no response from the target in 1 s",.*"next_attempt":[0-9]+'
-	same "number of Keep Alive commands" 3 "$(count keep-alive)"
+	complains '"message":"keep-alive: no response from the target in (3 s|2[0-9]{3} ms)",.*"next_attempt":[0-9]+'
+	[ "$(count keep-alive)" -ge 3 ] || fail "$(count keep-alive) Keep Alive commands, expected at least 3"
 	kill -TERM "$FOLLOWER"
 	ends 0
 	end_process "$TARGET"

@@ -89,7 +89,7 @@ device_deleted_while_connecting() {
 	"${RNVMF[@]}" connect -a "$NOBODY4" -n "$NQN" --timeout 60 >"$SCRATCH/connect" 2>&1 &
 	pid=$!
 	defer end_process $pid
-	wait_until 10 owns_queue_pair || fail "the connect created no queue pair: $(<"$SCRATCH/connect")"
+	wait_until "$SOON" owns_queue_pair || fail "the connect created no queue pair: $(<"$SCRATCH/connect")"
 	delete_host_device
 	wait_until "$SOON" process_ended $pid || fail "the connect did not exit"
 	wait $pid || status=$?
@@ -136,12 +136,12 @@ namespace_goes_with_its_discovery() {
 		>"$SCRATCH/told" 2>&1 &
 	program=$!
 	defer end_process $program
-	wait_until 10 grep -q 'no listener on this port); retrying' "$SCRATCH/told" ||
+	wait_until "$SOON" grep -q 'no listener on this port); retrying' "$SCRATCH/told" ||
 		fail "the discovery does not retry: $(<"$SCRATCH/told")"
 	run ip netns del "$HOST_NETNS"
 	[ -e /sys/class/net/rnvmf0 ] || fail "the namespace was freed before the program ended"
 	kill -KILL $program
-	wait_until 10 cable_is_gone || fail "the namespace was not freed after the program ended"
+	wait_until "$SOON" cable_is_gone || fail "the namespace was not freed after the program ended"
 }
 
 # Whether the veth pair and the target's RDMA device are gone. The end of the namespace deletes the

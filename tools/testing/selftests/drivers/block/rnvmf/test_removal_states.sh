@@ -61,7 +61,7 @@ start_connect() {
 start_resolving() {
 	start_pair
 	start_connect "$@"
-	wait_until 10 neighbour_is 'INCOMPLETE|FAILED' ||
+	wait_until "$SOON" neighbour_is 'INCOMPLETE|FAILED' ||
 		fail "the connect does not resolve the address: $(<"$SCRATCH/connect")"
 }
 
@@ -79,7 +79,7 @@ start_connecting() {
 	start_pair
 	somebody_is_there
 	start_connect "$@"
-	wait_until 10 owns_queue_pair || fail "the connect created no queue pair: $(<"$SCRATCH/connect")"
+	wait_until "$SOON" owns_queue_pair || fail "the connect created no queue pair: $(<"$SCRATCH/connect")"
 }
 
 # connect_fails STATUS PATTERN: the connect must exit with STATUS and a message that matches.
@@ -236,8 +236,8 @@ device_while_trying() {
 }
 
 cable_is_back() {
-	wait_until 10 cable_is_gone || fail "rnvmf0 was not removed with its peer"
-	wait_until 10 rdma_is_gone rnvmf_rxe0 || fail "rnvmf_rxe0 was not removed with its interface"
+	wait_until "$SOON" cable_is_gone || fail "rnvmf0 was not removed with its peer"
+	wait_until "$SOON" rdma_is_gone rnvmf_rxe0 || fail "rnvmf_rxe0 was not removed with its interface"
 	run ip link add rnvmf0 type veth peer name rnvmf1 netns "$HOST_NETNS"
 	interface_up "" rnvmf0 "$MTU" "$TARGET4/24"
 	interface_up "$HOST_NETNS" rnvmf1 "$MTU" "$HOST4/24"

@@ -25,10 +25,12 @@ put() {
 	dd if="$SCRATCH/$1" of="$(disk "$CTRL" 1)" bs=64k seek=$TRAP oflag=direct conv=notrunc 2>"$SCRATCH/errors"
 }
 
-# loses_a_write OPTION...: lose the connection while the old data is written, then write the new data,
-# and read it back to $SCRATCH/read. The connect options are those given.
+# loses_a_write MS OPTION...: lose the connection while the old data is written, then write the new data,
+# and read it back to $SCRATCH/read. The target ends the old association after MS. The connect options are those
+# given.
 loses_a_write() {
-	hostile trap-write outlive $(((KEEP_ALIVE + QUIESCE) * 1000))
+	hostile trap-write outlive "$1"
+	shift
 	SERVICE=4477 connect "$TARGET4" -k $KEEP_ALIVE --reconnect-delay 1 "$@"
 	if ! put old; then
 		has "$(<"$SCRATCH/errors")" "$LOST"
@@ -45,7 +47,7 @@ loses_a_write() {
 
 # The write is sent again only when the target has ended the old association.
 is_held() {
-	loses_a_write --cqt $QUIESCE
+	loses_a_write $(((KEEP_ALIVE + QUIESCE) * 1000)) --cqt $QUIESCE
 	seen '- ended' || fail "the write was sent again before the old association had ended"
 	cmp "$SCRATCH/read" "$SCRATCH/new" || fail "the data is stale"
 }
@@ -53,6 +55,8 @@ is_held() {
 # The controller is live again before the write is sent, and reads go on.
 is_shown() {
 	local writer
+	# Longer, so that the write is still held when the program has started.
+	local QUIESCE=$((12 * SLOWDOWN))
 	hostile trap-write outlive $(((KEEP_ALIVE + QUIESCE) * 1000))
 	SERVICE=4477 connect "$TARGET4" -k $KEEP_ALIVE --reconnect-delay 1 --cqt $QUIESCE
 	(put old || exit 1) &
@@ -72,7 +76,7 @@ is_shown() {
 
 # Without the hold the test sees the stale data.
 is_not_held() {
-	loses_a_write --cqt 0
+	loses_a_write $((60000 * SLOWDOWN)) --cqt 0
 	seen '- landed' || fail "the target did not execute the old write"
 	cmp "$SCRATCH/read" "$SCRATCH/old" || fail "the data is not stale"
 }
@@ -80,7 +84,7 @@ is_not_held() {
 # To fail I/O at once gives the guarantee up: the upper layer sends the write again.
 fails_at_once() {
 	local FAILED=no
-	loses_a_write --cqt $QUIESCE --fast-io-fail-tmo 0
+	loses_a_write $((60000 * SLOWDOWN)) --cqt $QUIESCE --fast-io-fail-tmo 0
 	same "the write failed" yes $FAILED
 	seen '- landed' || fail "the target did not execute the old write"
 	cmp "$SCRATCH/read" "$SCRATCH/old" || fail "the data is not stale"
@@ -104,7 +108,8 @@ ends_with_the_controller() {
 	end_process "$TARGET"
 	loses
 	timed_disconnect "$CTRL"
-	[ $TOOK -lt $((2000 * SLOWDOWN)) ] || fail "the disconnect took $TOOK ms"
+	# The hold lasts much longer.
+	[ $TOOK -lt $((10000 * SLOWDOWN)) ] || fail "the disconnect took $TOOK ms"
 	wait $writer || status=$?
 	same "status of the writer" 1 $status
 	has "$(<"$SCRATCH/errors")" "$LOST"

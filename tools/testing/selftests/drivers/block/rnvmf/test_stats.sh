@@ -40,6 +40,12 @@ look() {
 	[ ${#NOW[@]} -gt 0 ] || fail "no queues in: $OUTPUT"
 }
 
+# connect_idle ADDRESS [OPTION...]: like `connect`; then only the test's commands are counted.
+connect_idle() {
+	connect "$@"
+	partitions_are_read
+}
+
 # difference QUEUE NAME: print by how much the counter grew between the last two calls of `look`.
 difference() {
 	echo $((${NOW[$1.$2]} - ${BEFORE[$1.$2]:-0}))
@@ -74,7 +80,7 @@ does() {
 # Each command needs one ib_post_send(). Its send and its response are two completions.
 exact_for_known_io() {
 	local disk size
-	connect "$TARGET4" -i 1
+	connect_idle "$TARGET4" -i 1
 	disk=$(disk "$CTRL" 1)
 	size=$(ctrl_field "$CTRL" inline_size)
 	does 1 dd if=/dev/zero of="$disk" bs="$size" count=32 oflag=direct -- \
@@ -96,7 +102,7 @@ exact_for_known_io() {
 exact_at_any_depth() {
 	local disk fio=(fio --name=load --bs=4k --io_size=1m --size=16m --direct=1 --norandommap
 		--ioengine=libaio --output-format=terse --output="$SCRATCH/fio")
-	connect "$TARGET4" -i 1
+	connect_idle "$TARGET4" -i 1
 	disk=$(disk "$CTRL" 1)
 	# Without these settings adjacent requests could be merged, and a scheduler could batch
 	# requests.
@@ -129,7 +135,7 @@ allocates() {
 
 reads_and_writes_allocate_nothing() {
 	local disk
-	connect "$TARGET4" -i 1
+	connect_idle "$TARGET4" -i 1
 	disk=$(disk "$CTRL" 1)
 	callers_start "${ALLOCATIONS[@]}"
 	defer callers_end "${ALLOCATIONS[@]}"
@@ -143,7 +149,7 @@ reads_and_writes_allocate_nothing() {
 # Requests that a process submits together are posted together, with an I/O scheduler too.
 posted_together() {
 	local disk scheduler posts
-	connect "$TARGET4" -i 1
+	connect_idle "$TARGET4" -i 1
 	disk=$(disk "$CTRL" 1)
 	echo 2 >"/sys/block/${disk##*/}/queue/nomerges"
 	for scheduler in none mq-deadline; do
@@ -164,20 +170,20 @@ posted_together() {
 
 # Admin commands are counted as others.
 admin_commands_are_others() {
-	connect "$TARGET4" -i 1
+	connect_idle "$TARGET4" -i 1
 	does 0 nvme id-ctrl "$(disk "$CTRL" 1)" -- others=1 registrations=1 remote_invalidations=1 \
 		doorbells=1 work_requests=2 completions=2
 }
 
 errors_move_no_bytes() {
-	connect "$TARGET4" -i 1
+	connect_idle "$TARGET4" -i 1
 	does 1 sh -c '! nvme read '"$(disk "$CTRL" 1)"' -s 999999 -c 0 -z 512' -- reads=1 errors=1 \
 		registrations=1 remote_invalidations=1 doorbells=1 work_requests=2 completions=2
 }
 
 queues_add_up() {
 	local name queues
-	connect "$TARGET4" -i 2
+	connect_idle "$TARGET4" -i 2
 	run fio --name=both --filename="$(disk "$CTRL" 1)" --rw=randrw --bs=4k --size=1m --direct=1 \
 		--numjobs=2 --cpus_allowed=0-1 --cpus_allowed_policy=split
 	look
@@ -200,7 +206,7 @@ $CTRL +"
 
 kept_over_a_reset() {
 	local i key reads
-	connect "$TARGET4" -i 1
+	connect_idle "$TARGET4" -i 1
 	run dd if="$(disk "$CTRL" 1)" of=/dev/null bs=4k count=16 iflag=direct
 	look
 	reads=${NOW[1.reads]}
@@ -239,7 +245,7 @@ times_of() {
 
 times_are_of_every_command() {
 	local disk
-	connect "$TARGET4" -i 2
+	connect_idle "$TARGET4" -i 2
 	disk=$(disk "$CTRL" 1)
 	run dd if="$disk" of=/dev/null bs=4k count=8 iflag=direct
 	same "number of latencies by default" 0 "$(times_of read_latency)"
@@ -263,7 +269,7 @@ $CTRL writes: 20, "
 }
 
 watch_prints_rates() {
-	connect "$TARGET4" -i 1
+	connect_idle "$TARGET4" -i 1
 	"${RNVMF[@]}" stats "$CTRL" --queues --watch >"$SCRATCH/watch" 2>&1 &
 	WATCH=$!
 	defer end_process $WATCH
@@ -271,7 +277,7 @@ watch_prints_rates() {
 		--time_based --runtime=60 >/dev/null 2>&1 &
 	IO=$!
 	defer end_process $IO
-	wait_until 10 grep -Eqs "^$CTRL +1 +[1-9][0-9]* +0 " "$SCRATCH/watch" ||
+	wait_until "$SOON" grep -Eqs "^$CTRL +1 +[1-9][0-9]* +0 " "$SCRATCH/watch" ||
 		fail "no rates printed: $(<"$SCRATCH/watch")"
 	has "$(<"$SCRATCH/watch")" '^DEVICE +QUEUE +READS/S +WRITES/S '
 	kill -INT $WATCH
@@ -280,7 +286,7 @@ watch_prints_rates() {
 }
 
 wrong_ways_to_ask() {
-	connect "$TARGET4" -i 1
+	connect_idle "$TARGET4" -i 1
 	expect 3 "${RNVMF[@]}" stats rnvmf77
 	has "$ERRORS" 'no controller rnvmf77'
 	expect 2 "${RNVMF[@]}" stats "$CTRL" --watch 0

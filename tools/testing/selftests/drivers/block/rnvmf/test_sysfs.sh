@@ -111,7 +111,7 @@ as_the_c_host_shows_it() {
 		subsysnqn hostnqn hostid model serial firmware_rev queue_count sqsize kato \
 		reconnect_delay ctrl_loss_tmo fast_io_fail_tmo cntrltype dctype numa_node
 	for nsid in $BOTH $NGUID_ONLY $NONE; do
-		wait_until 10 is_there their_disk "$nsid" || fail "the C host has no namespace $nsid"
+		wait_until "$SOON" is_there their_disk "$nsid" || fail "the C host has no namespace $nsid"
 		same_attributes "/sys/block/${CTRL}n$nsid" "$(their_disk "$nsid")" wwid nguid eui nsid \
 			csi metadata_bytes nuse
 	done
@@ -174,7 +174,7 @@ there_when_the_disk_is_told_of() {
 	local told=$SCRATCH/told
 	start_listener
 	connect "$TARGET4"
-	wait_until 10 grep -q "^${CTRL}n$NONE " "$told" || fail "no uevent of ${CTRL}n$NONE: $(<"$told")"
+	wait_until "$SOON" grep -q "^${CTRL}n$NONE " "$told" || fail "no uevent of ${CTRL}n$NONE: $(<"$told")"
 	grep -qx "$CTRL $SERIAL" "$told" || fail "no uevent of $CTRL with its serial: $(<"$told")"
 	grep -qx "${CTRL}n$BOTH uuid.$UUID" "$told" ||
 		fail "no uevent of ${CTRL}n$BOTH with its wwid: $(<"$told")"
@@ -253,11 +253,11 @@ readers_while_disks_come_and_go() {
 	defer end_process $!
 	for i in {1..5}; do
 		connect "$TARGET4"
-		wait_until 10 grep -qs "uuid.$UUID" "$SCRATCH/read" || fail "no attribute was read in round $i"
+		wait_until "$SOON" grep -qs "uuid.$UUID" "$SCRATCH/read" || fail "no attribute was read in round $i"
 		: >"$SCRATCH/read"
 		began=$(now)
 		disconnect "$CTRL"
-		[ $(($(now) - began)) -lt $((5000 * SLOWDOWN)) ] || fail "the disconnect took $(($(now) - began)) ms"
+		[ $(($(now) - began)) -lt $((10000 * SLOWDOWN)) ] || fail "the disconnect took $(($(now) - began)) ms"
 	done
 }
 
@@ -286,11 +286,11 @@ root_asks_for_actions() {
 	done
 	start_monitor
 	asks reset_controller $'1\n' || fail "reset_controller: $ERRORS"
-	wait_until 10 grep -q 'resetting' "$SCRATCH/events" || fail "$CTRL was not reset"
+	wait_until "$SOON" grep -q 'resetting' "$SCRATCH/events" || fail "$CTRL was not reset"
 	wait_until "$SOON" state_is "$CTRL" live || fail "$CTRL is not live after the reset"
 	echo 0 >"$NVMET/subsystems/$NQN/namespaces/$NONE/enable"
 	asks rescan_controller || fail "rescan_controller: $ERRORS"
-	wait_until 10 test ! -e "/sys/block/${CTRL}n$NONE" || fail "${CTRL}n$NONE was not removed"
+	wait_until "$SOON" test ! -e "/sys/block/${CTRL}n$NONE" || fail "${CTRL}n$NONE was not removed"
 	asks delete_controller || fail "delete_controller: $ERRORS"
 	wait_until "$SOON" test ! -e "/sys/class/rnvmf/$CTRL" || fail "$CTRL was not removed"
 	echo 1 >"$NVMET/subsystems/$NQN/namespaces/$NONE/enable"
@@ -344,13 +344,13 @@ udev_with_our_rules() {
 	fi
 	/usr/lib/systemd/systemd-udevd >"$SCRATCH/udev" 2>&1 &
 	defer end_process $!
-	wait_until 10 udevadm control --ping --timeout=1 2>/dev/null ||
+	wait_until "$SOON" udevadm control --ping --timeout=1 2>/dev/null ||
 		fail "systemd-udevd did not start: $(<"$SCRATCH/udev")"
 }
 
-# link NAME DISK: wait for the link /dev/disk/NAME, which must point to the disk; fail after 10 s.
+# link NAME DISK: wait for the link /dev/disk/NAME, which must point to the disk; fail after SOON seconds.
 link() {
-	wait_until 10 test -L "/dev/disk/$1" ||
+	wait_until "$SOON" test -L "/dev/disk/$1" ||
 		fail "no link /dev/disk/$1 in: $(ls -R /dev/disk), $(udevadm info "$2")"
 	same "$1" "$2" "$(readlink -f "/dev/disk/$1")"
 }
@@ -367,7 +367,7 @@ udev_gives_stable_names() {
 	link "by-uuid/$UUID" "$disk"
 	link by-label/rnvmf-test "$disk"
 	disconnect "$CTRL"
-	wait_until 10 test ! -e "/dev/disk/by-id/nvme-uuid.$UUID" || fail "the link was not removed"
+	wait_until "$SOON" test ! -e "/dev/disk/by-id/nvme-uuid.$UUID" || fail "the link was not removed"
 }
 
 # links_of_the_partition DISK: check the links of the disk with the suffix of the partition, and
@@ -392,13 +392,13 @@ udev_gives_names_to_partitions() {
 	connect "$TARGET4"
 	disk=$(disk "$CTRL" $BOTH)
 	run python3 "$HERE/gpt.py" "$disk" $((16 << 20)) 512 "$PART_UUID" "$PART_NAME"
-	wait_until 10 has_partition "$disk" || fail "${disk}p1 does not exist"
+	wait_until "$SOON" has_partition "$disk" || fail "${disk}p1 does not exist"
 	# After this udev watches the partition for writes.
 	run udevadm settle
 	run mkfs.ext4 -q -L rnvmf-inside "${disk}p1"
 	links_of_the_partition "$disk"
 	disconnect "$CTRL"
-	wait_until 10 test ! -e "/dev/disk/by-partuuid/$PART_UUID" || fail "the link was not removed"
+	wait_until "$SOON" test ! -e "/dev/disk/by-partuuid/$PART_UUID" || fail "the link was not removed"
 	# This time the kernel finds the partition before the uevent of the disk.
 	connect "$TARGET4"
 	disk=$(disk "$CTRL" $BOTH)

@@ -26,6 +26,7 @@ setup() {
 # connect_disk: connect and set DISK to the path of the disk.
 connect_disk() {
 	connect "$TARGET4" "$@"
+	partitions_are_read
 	DISK=$(disk "$CTRL" 1)
 }
 
@@ -142,7 +143,7 @@ ends_without_response() {
 	trapped_read || true &
 	reader=$!
 	defer end_process $reader
-	wait_until 10 read_is_queued || fail "no trace event of the read"
+	wait_until "$SOON" read_is_queued || fail "no trace event of the read"
 	end_process "$TARGET"
 	wait_until "$SOON" state_is "$CTRL" dead || fail "$CTRL did not detect the connection loss"
 	wait_until "$SOON" process_ended $reader || fail "the read did not end"
@@ -192,6 +193,11 @@ connection_manager() {
 		told $qid ESTABLISHED 0
 	done
 	recorded 6 ' rnvmf_cm_event: '
+	# The target disconnects: the host learns it by the event of one of the queues.
+	port_goes
+	loses
+	trace_has "$(event $CM "${CTRL}: qid=[01], event=DISCONNECTED, status=0")"
+	port_is_back
 	disconnect "$CTRL"
 	trace_clear
 	# No listener on this port: IB_CM_REJ_INVALID_SERVICE_ID (8).
@@ -232,7 +238,7 @@ bpftrace_measures() {
 	expect 1 rmmod rnvmf
 	has "$ERRORS" 'in use'
 	kill -INT $tracer
-	wait_until 20 process_ended $tracer || fail "bpftrace did not exit"
+	wait_until "$SOON" process_ended $tracer || fail "bpftrace did not exit"
 	count=$(awk -v "disk=${CTRL}n1" '/^@us/ { mine = index($0, "[" disk ", 2]") }
 		mine && match($0, /^\[[^)]*\) +[0-9]+/) { split($0, part, ")"); sum += part[2] }
 		END { print sum + 0 }' "$SCRATCH/bpftrace")

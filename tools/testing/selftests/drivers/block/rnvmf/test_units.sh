@@ -91,7 +91,7 @@ shuts_down() {
 
 end_system() {
 	process_ended "$SYSTEM" || kill -KILL "$SYSTEM"
-	wait_until 10 process_ended "$SYSTEM"
+	wait_until "$SOON" process_ended "$SYSTEM"
 	rnvmf disconnect-all >"$SCRATCH/ended" 2>&1
 }
 

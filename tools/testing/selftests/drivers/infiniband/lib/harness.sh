@@ -95,12 +95,16 @@ pause() {
 	read -rt 0.1 -u "$PAUSE_FD" || true
 }
 
-# wait_until SECONDS COMMAND...: repeat COMMAND until it succeeds; fail after SECONDS * SLOWDOWN.
+# wait_until SECONDS COMMAND...: repeat COMMAND until it succeeds; fail after SECONDS * SLOWDOWN. COMMAND runs once
+# more then: this shell may not have run for most of the time.
 wait_until() {
 	local end=$((${EPOCHREALTIME/[.,]/} + $1 * SLOWDOWN * 1000000))
 	shift
 	until "$@"; do
-		[ "${EPOCHREALTIME/[.,]/}" -lt "$end" ] || return 1
+		if [ "${EPOCHREALTIME/[.,]/}" -ge "$end" ]; then
+			"$@"
+			return
+		fi
 		pause
 	done
 }

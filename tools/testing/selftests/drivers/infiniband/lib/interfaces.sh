@@ -33,7 +33,7 @@ rdma_add() {
 	local where=(${1:+ip netns exec "$1"})
 	"${where[@]}" rdma link add "$2" type "$RDMA_TYPE" netdev "$3" || return 1
 	defer rdma_delete "$2" "$1"
-	wait_until 10 rdma_is_up "$2" || {
+	wait_until 30 rdma_is_up "$2" || {
 		note "port 1 of the RDMA device $2 does not become active"
 		return 1
 	}
@@ -49,7 +49,7 @@ rdma_is_up() {
 rdma_delete() {
 	local where=(${2:+ip netns exec "$2"}) said
 	rdma_is_gone "$1" || said=$("${where[@]}" rdma link delete "$1" 2>&1) ||
-		wait_until 10 rdma_is_gone "$1" || {
+		wait_until 30 rdma_is_gone "$1" || {
 		note "the RDMA device $1 is not removed: $said"
 		return 1
 	}
@@ -59,8 +59,9 @@ rdma_is_gone() {
 	[ ! -e "/sys/class/infiniband/$1" ]
 }
 
+# interface_delete INTERFACE: delete an interface. The end of a network namespace may be deleting it.
 interface_delete() {
-	[ ! -e "/sys/class/net/$1" ] || ip link delete "$1"
+	[ ! -e "/sys/class/net/$1" ] || ip link delete "$1" || [ ! -e "/sys/class/net/$1" ]
 }
 
 netns_delete() {

@@ -13,8 +13,11 @@ process_ended() {
 	[ "${stat%% *}" = Z ]
 }
 
-# end_process PID: send SIGTERM, and after 10 s SIGKILL. The process may end by itself at any moment.
+# end_process PID: send SIGTERM, and after 10 s SIGKILL, and wait for the end. The process may end by itself at any
+# moment. One that waits for I/O may not end.
 end_process() {
 	kill -TERM "$1" 2>/dev/null || return 0
-	wait_until 10 process_ended "$1" || kill -KILL "$1" 2>/dev/null || true
+	wait_until 10 process_ended "$1" && return
+	kill -KILL "$1" 2>/dev/null || true
+	wait_until 10 process_ended "$1" || true
 }

@@ -90,7 +90,7 @@ struct reply {
 	bool silent;
 	bool hang_up;
 	bool data_last;
-	/* Milliseconds between the reply and the data, with data_last. */
+	/* Longest time between the reply and the data in milliseconds, with data_last. SIGUSR1 ends it. */
 	unsigned int pause;
 };
 

@@ -145,7 +145,7 @@ static void twist_late(struct queue *queue, struct reply *reply)
 	reply->data_last = true;
 }
 
-/* Writes the data VALUE milliseconds after the reply, which invalidates no key. */
+/* Writes the data VALUE milliseconds after the reply, or after SIGUSR1. The reply invalidates no key. */
 static void twist_keep_late(struct queue *queue, struct reply *reply)
 {
 	reply->invalidate = 0;

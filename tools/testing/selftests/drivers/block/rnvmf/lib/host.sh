@@ -31,6 +31,23 @@ disconnect() {
 	run "${RNVMF[@]}" disconnect -d "$1"
 }
 
+# partitions_are_read: wait until the disks of CTRL do not read their partition tables any more. A connect waits
+# only a second for each disk, and logs if that is not enough.
+partitions_are_read() {
+	local DONE=
+	[ "$(logged "$CTRL: namespace [0-9]+: partition table not read within")" = 0 ] ||
+		wait_until 60 reads_no_more || fail "the disks of $CTRL are not idle"
+}
+
+# reads_no_more: whether the disks of CTRL do no I/O for a second, and did none since the last call. DONE is what
+# they had done then.
+reads_no_more() {
+	local before=$DONE
+	sleep 1
+	DONE=$(cat "/sys/block/$CTRL"n*/stat)
+	[ "$DONE" = "$before" ]
+}
+
 # timed_disconnect CONTROLLER: disconnect and set TOOK to the duration in milliseconds. The time
 # that `rnvmf show` takes is subtracted: starting the program is slow on an overcommitted host.
 timed_disconnect() {
@@ -87,7 +104,7 @@ start_monitor() {
 	: >"$SCRATCH/events"
 	"${RNVMF[@]}" monitor >"$SCRATCH/events" 2>&1 &
 	defer end_process $!
-	wait_until 15 told ready || fail "the monitor is not ready: $(<"$SCRATCH/events")"
+	wait_until "$SOON" told ready || fail "the monitor is not ready: $(<"$SCRATCH/events")"
 }
 
 # told LINE: whether the monitor has printed this line.

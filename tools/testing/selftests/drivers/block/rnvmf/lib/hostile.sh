@@ -29,7 +29,7 @@ hostile() {
 	TARGET=$!
 	defer ended_well "$TARGET"
 	defer end_process "$TARGET"
-	wait_until 10 seen '- ready' ||
+	wait_until "$SOON" seen '- ready' ||
 		fail "the target did not start: $(<"$SCRATCH/seen")$(<"$SCRATCH/found")"
 }
 
@@ -74,7 +74,7 @@ device_goes() {
 	removal=$!
 	"$@"
 	end_process "$TARGET"
-	wait_until 15 process_ended $removal || fail "the removal of rnvmf_rxe0 did not end"
+	wait_until "$SOON" process_ended $removal || fail "the removal of rnvmf_rxe0 did not end"
 	run rdma link add rnvmf_rxe0 type rxe netdev rnvmf0
 	wait_until 10 rdma_is_up rnvmf_rxe0
 }
@@ -87,6 +87,15 @@ seen() {
 # count STEP: print how many commands of this step the target has received.
 count() {
 	grep -c " $1\$" "$SCRATCH/seen"
+}
+
+# few_events BEGAN: fail if the host has sent too many Asynchronous Event Requests since the time BEGAN of
+# `now`. Its delays double, beginning with 100 ms. If the target is late by a second, they begin again: that
+# is at most 4 requests more a second.
+few_events() {
+	local most
+	most=$((8 + 4 * ($(now) - $1) / 1000))
+	[ "$(count event)" -le $most ] || fail "$(count event) event requests, expected at most $most"
 }
 
 # has_listed TIMES: whether the host has read the namespace list at least TIMES times.

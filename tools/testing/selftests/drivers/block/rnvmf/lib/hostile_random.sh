@@ -31,7 +31,7 @@ host() {
 	user=$!
 	defer end_process $user
 	wait $user || fail "$(<"$SCRATCH/outcomes")"
-	wait_until 10 has_let_go || fail "the target has $(event_files) event files open, expected 2"
+	wait_until "$SOON" has_let_go || fail "the target has $(event_files) event files open, expected 2"
 }
 
 # broken_replies FILE...: print the number of changed replies in the targets' logs.

@@ -61,8 +61,13 @@ wire_up() {
 
 # Fill the neighbour tables of both ends: RoCE does not wait for a neighbour to be resolved.
 neighbours_meet() {
-	ip netns exec "$HOST_NETNS" ping -q -c 1 -W 5 "$TARGET4" >"$SCRATCH/ping" &&
-		ip netns exec "$HOST_NETNS" ping -q -c 1 -W 5 "$TARGET6" >"$SCRATCH/ping"
+	wait_until 15 meets "$TARGET4" && wait_until 15 meets "$TARGET6"
+}
+
+# meets ADDRESS: whether the target answers at this address. An interface drops packets until a work item of
+# the kernel has seen that it has a carrier.
+meets() {
+	ip netns exec "$HOST_NETNS" ping -q -c 1 -W 1 "$1" >"$SCRATCH/ping"
 }
 
 # Drop all packets in both directions without an error to the sender. nft drops them at the

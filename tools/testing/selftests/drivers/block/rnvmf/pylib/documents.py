@@ -34,6 +34,7 @@ MASKS = [(re.compile(pattern), text) for pattern, text in (
     (r"generation \d+", "generation N"),
     (r"next in [\d.]+ m?s", "next in N s"),
     (r"given up in (5\d\d|600) s", "given up in N s"),
+    (r"no response from the target in [\d.]+ m?s", "no response from the target in N s"),
     (r"^(attempts to connect +)\d+", r"\1N"),
     (r"\bcmdid=\d+", "cmdid=N"),
     (r"missing in /\S+/rust ", "missing in DIRECTORY "),

@@ -20,7 +20,7 @@ CONTROL, GET_FAMILY, FAMILY_NAME, FAMILY_ID, FAMILY_GROUPS = 16, 3, 2, 1, 7
 GROUP_NAME, GROUP_ID = 1, 2
 
 HEADERS = 20
-TIMEOUT = 20
+TIMEOUT = 60
 
 
 def attribute(number, payload=b""):
