@@ -99,7 +99,7 @@ use kernel::{
     },
     workqueue::Work,
 };
-use nvme_proto::policy::{ctrl_state::CtrlState, retry};
+use nvme_proto::policy::ctrl_state::CtrlState;
 use nvme_rdma_transport::{
     conn_error::ConnError,
     connect::DeviceUser,
@@ -159,8 +159,12 @@ pub(crate) struct Controller {
     held_writes: HeldWrites,
     /// Requests without a connection are held for the next one; otherwise they fail.
     holds_io: RelaxedBool,
-    /// Time for which requests with path errors are retried, in milliseconds.
-    path_retry_ms: Atomic<u32>,
+    /// Time for which the target wants requests with path errors retried, in milliseconds. Written by
+    /// the controller's thread.
+    target_retry_ms: Atomic<u32>,
+    /// `fast_io_fail_tmo` of `settings`, which limits that time, in milliseconds; `u32::MAX` if there is
+    /// none. Written with `settings` locked.
+    fast_io_fail_ms: Atomic<u32>,
     /// The RDMA device, while the controller has objects on it. Its removal waits for
     /// [`release_device`](Self::release_device). The lock is a leaf.
     #[pin]
@@ -217,10 +221,11 @@ impl Controller {
                 scan_channel,
                 status <- Status::new(trace_id),
                 ctrl_device <- new_mutex!(None, "rnvmf::Controller::ctrl_device"),
+                fast_io_fail_ms: Atomic::new(fast_io_fail_ms(&settings)),
                 settings <- new_mutex!(settings, "rnvmf::Controller::settings"),
                 held_writes <- HeldWrites::new(),
                 holds_io: RelaxedBool::new(false),
-                path_retry_ms: Atomic::new(0),
+                target_retry_ms: Atomic::new(0),
                 rdma_device <- new_mutex!(None, "rnvmf::Controller::rdma_device"),
                 ctrl_stats <- new_mutex!(CtrlStats::new(), "rnvmf::Controller::ctrl_stats"),
                 failed_io <- RateLimit::new(),
@@ -297,22 +302,12 @@ impl Controller {
         {
             let mut settings = self.settings.lock();
             *settings = change(*settings)?;
+            let limit = fast_io_fail_ms(&settings);
+            self.fast_io_fail_ms.store(limit, ordering::Relaxed);
         }
-        self.update_path_retry();
         self.wake.complete();
         self.notify_change();
         Ok(())
-    }
-
-    /// Sets the time for which requests with path errors are retried, from the settings and the
-    /// last Identify Controller data. May sleep.
-    fn update_path_retry(&self) {
-        let anatt = self.status.with(|status| {
-            let info = status.info.as_ref()?;
-            info.identity.ana_transition_time()
-        });
-        let limit = retry::path_retry_ms(anatt, self.settings().limits().fast_io_fail_tmo_ms);
-        self.path_retry_ms.store(limit, ordering::Relaxed);
     }
 
     /// Returns the channels of the controller's admin queues.
@@ -491,6 +486,11 @@ impl Controller {
     fn log_error(&self, message: core::fmt::Arguments<'_>) {
         pr_err!("{}: {}\n", self.name, message);
     }
+}
+
+/// Returns the `fast_io_fail_tmo` in milliseconds; `u32::MAX` if there is none.
+fn fast_io_fail_ms(settings: &Settings) -> u32 {
+    settings.limits().fast_io_fail_tmo_ms.unwrap_or(u32::MAX)
 }
 
 /// Returns the `ctrl_id` of a controller in trace records.

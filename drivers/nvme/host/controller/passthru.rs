@@ -112,7 +112,8 @@ impl DiskController for Controller {
     }
 
     fn path_retry_limit(&self) -> Msecs {
-        Msecs::new(self.path_retry_ms.load(ordering::Relaxed))
+        let target = self.target_retry_ms.load(ordering::Relaxed);
+        Msecs::new(target.min(self.fast_io_fail_ms.load(ordering::Relaxed)))
     }
 
     fn may_log_failed_io(&self) -> bool {

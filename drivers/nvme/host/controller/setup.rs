@@ -25,7 +25,10 @@ use crate::{
 };
 use kernel::{
     prelude::*,
-    sync::Arc, //
+    sync::{
+        atomic::ordering,
+        Arc, //
+    },
 };
 use nvme_proto::{
     format::{
@@ -55,7 +58,8 @@ use nvme_proto::{
                 IoQueueCounts,
                 QueueOptions, //
             },
-        }, //
+        },
+        retry::path_retry_ms,
     },
 };
 use nvme_rdma_transport::{
@@ -271,6 +275,7 @@ impl<'a> Setup<'a> {
             .reserve(requests)
             .map_err(|error| CtrlError::kernel(ErrorStage::Queues, error, "held writes"))?;
         let device = queue.queue_pair().device();
+        let retry_ms = path_retry_ms(identity.ana_transition_time());
         let info = CtrlInfo {
             device: device.name(),
             numa_node: device.attributes().numa_node,
@@ -283,7 +288,9 @@ impl<'a> Setup<'a> {
         self.controller
             .status
             .update(|status| status.info = Some(info));
-        self.controller.update_path_retry();
+        self.controller
+            .target_retry_ms
+            .store(retry_ms, ordering::Relaxed);
         let fail = |_| CtrlError::kernel(ErrorStage::Queues, ENOMEM, "controller");
         let scan_context = ScanContext {
             tag_set: tag_set.clone(),

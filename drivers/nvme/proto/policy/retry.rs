@@ -33,17 +33,16 @@ pub struct PathErrorTime {
     pub limit_ms: u32,
 }
 
-/// Returns the time for which a command with path errors is retried, in milliseconds.
+/// Returns the time for which a command with path errors is retried, in milliseconds. The
+/// `fast_io_fail_tmo` of the administrator may limit it.
 ///
 /// `ana_transition_time` is
-/// [that of the controller](crate::format::identify::Controller::ana_transition_time);
-/// `fast_io_fail_ms` is the `fast_io_fail_tmo` of the administrator.
-pub fn path_retry_ms(ana_transition_time: Option<u8>, fast_io_fail_ms: Option<u32>) -> u32 {
+/// [that of the controller](crate::format::identify::Controller::ana_transition_time).
+pub fn path_retry_ms(ana_transition_time: Option<u8>) -> u32 {
     /// The time without ANA: ANATT of the Linux target.
     const DEFAULT_S: u8 = 10;
     let seconds = ana_transition_time.unwrap_or(DEFAULT_S).max(1);
-    let limit = u32::from(seconds).saturating_mul(1000);
-    fast_io_fail_ms.map_or(limit, |fail| fail.min(limit))
+    u32::from(seconds).saturating_mul(1000)
 }
 
 /// A command that ended.
