@@ -13,19 +13,16 @@ use super::{
 };
 use crate::{
     bindings,
+    memory,
     sync::Msecs, //
 };
-use core::{
-    marker::PhantomData,
-    ptr, //
-};
+use core::marker::PhantomData;
 use kernel::{
     error::{
         from_err_ptr,
         to_result, //
     },
-    prelude::*,
-    uaccess::UserPtr, //
+    prelude::*, //
 };
 
 /// Direction of the data of a [`Command`]; has no effect without data.
@@ -53,11 +50,9 @@ pub enum TagPool {
 ///
 /// # Invariants
 ///
-/// - `request` was allocated by `on_queue`, and blk-mq does not own it.
-/// - `bio` is null, or it is the data of `request` and maps memory of the current process.
+/// `request` was allocated by `on_queue`, and blk-mq does not own it. It has no `bio`.
 pub struct Command<'a, T: Operations> {
     request: RequestRef<T>,
-    bio: *mut bindings::bio,
     /// Keeps the disk borrowed, so that `request` belongs to a live queue.
     _disk: PhantomData<&'a Disk<T>>,
 }
@@ -110,7 +105,6 @@ impl<'a, T: Operations> Command<'a, T> {
             // SAFETY: `blk_mq_alloc_request()` returned a valid request of the disk with a hardware
             // queue. It is freed only when this command is dropped.
             request: unsafe { RequestRef::from_raw(rq) },
-            bio: ptr::null_mut(),
             _disk: PhantomData,
         })
     }
@@ -140,76 +134,50 @@ impl<'a, T: Operations> Command<'a, T> {
         };
     }
 
-    /// Uses `length` bytes of the current process's memory at `address` as the data of the command.
-    /// May be called once. The memory is mapped, or copied if the limits of the disk rule out
-    /// mapping it. May sleep. C: `blk_rq_map_user()`.
+    /// Sends the command to [`queue_rq`](Operations::queue_rq), and waits for its completion. `data`
+    /// is the data of the command, `None` for a command without data.
+    ///
+    /// Data of a process is copied to a buffer before the command is created. Memory of the process
+    /// itself would not do: a page fault takes any time, and a freeze waits for the command meanwhile.
+    ///
+    /// Sleeps; without limit while the tag set is quiesced. C: `blk_rq_map_kern()`,
+    /// `blk_execute_rq()`.
     ///
     /// # Errors
     ///
-    /// - `EINVAL` if the command already has data, or if `length` exceeds the limits.
-    /// - `EFAULT` if the process may not access the memory, or if the thread has no user memory,
-    ///   like a kernel thread.
-    /// - `ENOMEM`.
-    pub fn map_user(&mut self, address: UserPtr, length: u32) -> Result {
-        let rq = self.request.as_raw();
-        // SAFETY: By the type invariants, `rq` is valid, and so is its queue.
-        let (q, sectors) = unsafe { ((*rq).q, (*(*rq).q).limits.max_hw_sectors) };
-
-        if !self.bio.is_null() || length.div_ceil(super::SECTOR_SIZE) > sectors {
-            return Err(EINVAL);
-        }
-        if kernel::current!().mm().is_none() {
-            return Err(EFAULT);
-        }
-        // SAFETY: By the type invariants, `rq` is a request of `q` that blk-mq does not own. C
-        // checks the user address. The current thread has an mm, as checked above.
-        to_result(unsafe {
-            bindings::blk_rq_map_user(
-                q,
-                rq,
-                ptr::null_mut(),
-                address.as_mut_ptr(),
-                length as c_ulong,
-                bindings::GFP_KERNEL,
-            )
-        })?;
-        // INVARIANT: `blk_rq_map_user()` set the request's `bio` to the mapped memory.
-        //
-        // SAFETY: By the type invariants, `rq` is valid.
-        self.bio = unsafe { (*rq).bio };
-        Ok(())
-    }
-
-    /// Unmaps the memory of [`map_user`](Self::map_user), and copies bounced data to the process.
-    fn unmap_user(&mut self) -> Result {
-        match core::mem::replace(&mut self.bio, ptr::null_mut()) {
-            bio if bio.is_null() => Ok(()),
-            // SAFETY: By the type invariants, `bio` maps memory of the current process. The
-            // field is null now, so no other call unmaps `bio`.
-            bio => to_result(unsafe { bindings::blk_rq_unmap_user(bio) }),
-        }
-    }
-
-    /// Sends the command to [`queue_rq`](Operations::queue_rq), and waits for its completion.
+    /// The command was not sent.
     ///
-    /// Sleeps; without limit while the tag set is quiesced. C: `blk_execute_rq()`.
-    pub fn execute(mut self) -> Executed<'a, T> {
+    /// - `EINVAL` if there is more data than the limits of the disk allow, or a buffer without data.
+    /// - `ENOMEM`.
+    pub fn execute(self, data: Option<&mut [u8]>) -> Result<Executed<'a, T>> {
+        let rq = self.request.as_raw();
+
+        if let Some(data) = data {
+            let length = c_uint::try_from(data.len())?;
+            // An allocation must not wait for I/O to the disk. A freeze may hold that I/O, and waits
+            // for this command.
+            let mapped = memory::without_io(|| {
+                let data = data.as_mut_ptr().cast();
+                // SAFETY: By the type invariants, blk-mq does not own the request. `data` is valid
+                // memory that nobody else accesses until `execute` returns. The request is executed
+                // below, and its end releases the memory.
+                unsafe { bindings::blk_rq_map_kern(rq, data, length, bindings::GFP_KERNEL) }
+            });
+            to_result(mapped)?;
+        }
         // SAFETY: By the type invariants, blk-mq does not own the request. It does during the call,
         // and returns the request at its end.
-        let status = unsafe { bindings::blk_execute_rq(self.request.as_raw(), false) };
+        let status = unsafe { bindings::blk_execute_rq(rq, false) };
 
-        Executed {
-            copied: self.unmap_user(),
+        Ok(Executed {
             command: self,
             status: Status::from_raw(status),
-        }
+        })
     }
 }
 
 impl<T: Operations> Drop for Command<'_, T> {
     fn drop(&mut self) {
-        // The command was not executed, so there is no data to copy and the result is irrelevant.
-        let _ = self.unmap_user();
         // SAFETY: By the type invariants, blk-mq does not own the request, and this is its last
         // use.
         unsafe { bindings::blk_mq_free_request(self.request.as_raw()) };
@@ -229,20 +197,10 @@ impl<T: Operations> Ioctl<'_, T> {
 /// dropped.
 pub struct Executed<'a, T: Operations> {
     command: Command<'a, T>,
-    copied: Result,
     status: Status,
 }
 
 impl<T: Operations> Executed<'_, T> {
-    /// Returns whether the data of a read was copied to the process.
-    ///
-    /// # Errors
-    ///
-    /// `EFAULT` if the process has unmapped its memory.
-    pub fn copied(&self) -> Result {
-        self.copied
-    }
-
     /// Returns the status of the completed command.
     #[inline]
     pub fn status(&self) -> Status {

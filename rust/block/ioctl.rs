@@ -60,6 +60,14 @@ impl<'a, T: Operations> Ioctl<'a, T> {
         unsafe { &*(*self.q).queuedata.cast() }
     }
 
+    /// Returns the size of the largest transfer of a command to the disk, in bytes.
+    pub fn max_transfer(&self) -> usize {
+        // SAFETY: By the type invariants, `q` is the queue of a disk that is not removed. C changes the
+        // limit in one store.
+        let sectors = unsafe { (&raw const (*self.q).limits.max_hw_sectors).read_volatile() };
+        super::SECTOR_SIZE.saturating_mul(sectors) as usize
+    }
+
     /// Leaves the disk, so that its removal does not wait for this call any more. For calls that do
     /// not need the disk, or that wait for something that may remove it.
     pub fn leave(self) -> Call {

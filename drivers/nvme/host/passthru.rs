@@ -73,6 +73,11 @@ impl PassthruResult {
         }
     }
 
+    /// Returns whether the target executed the command without an error.
+    pub(crate) fn is_success(&self) -> bool {
+        self.status.is_success()
+    }
+
     /// Writes the result to the user's structure, and returns the NVMe status, which the ioctl
     /// returns.
     pub(crate) fn write(self, call: &ioctl::Call, layout: PassthruLayout) -> Result<c_int> {

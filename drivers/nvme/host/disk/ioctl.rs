@@ -11,7 +11,14 @@ use crate::passthru::{
     user_timeout,
     PassthruResult, //
 };
-use kernel::prelude::*;
+use kernel::{
+    alloc::flags::GFP_KERNEL_ACCOUNT,
+    prelude::*,
+    uaccess::{
+        UserPtr,
+        UserSlice, //
+    },
+};
 use nvme_proto::{
     format::{
         passthru::{
@@ -46,21 +53,42 @@ pub(super) fn ioctl(call: Ioctl<'_, Io>) -> Result<c_int> {
             admin(&call, mode, &*controller)?.write(&call, layout)
         }
         NvmeIoctl::Io(layout) => {
-            // Outside, because removal of the disk waits for ioctls, and a page fault may take any
-            // time.
+            // Memory of the process is accessed outside, because removal of the disk waits for
+            // ioctls, and a page fault may take any time.
             let (call, user) = call.outside(read_command)?;
-            let result = io(&call, mode, &user)?;
-            result.write(&call.leave(), layout)
+            let command = permitted_io(&call, mode, &user)?;
+            let most = call.max_transfer();
+            let (call, mut data) = call.outside(|_| {
+                let address = user_buffer(&user)?;
+                let copy_in = |address| UserData::new(address, &user, command.direction(), most);
+                address.map(copy_in).transpose()
+            })?;
+            let result = io(&call, &user, command, data.as_mut())?;
+            let call = call.leave();
+            if let Some(data) = data.filter(|_| result.is_success()) {
+                data.copy_out(command.direction())?;
+            }
+            result.write(&call, layout)
         }
         NvmeIoctl::Reset | NvmeIoctl::SubsystemReset | NvmeIoctl::Rescan => Err(ENOTTY),
     }
 }
 
-/// Sends a command to the namespace.
-fn io(call: &Ioctl<'_, Io>, mode: OpenMode, user: &UserCommand) -> Result<PassthruResult> {
+/// Returns the command to the namespace if the process may send it.
+fn permitted_io(call: &Ioctl<'_, Io>, mode: OpenMode, user: &UserCommand) -> Result<sqe::Command> {
     let disk = call.data();
     let permission = disk.controller.io_permissions().required_for(user.opcode);
-    let command = permitted(call, mode, permission, io_command(user, disk.wwid.nsid))?;
+    permitted(call, mode, permission, io_command(user, disk.wwid.nsid))
+}
+
+/// Sends a command to the namespace.
+fn io(
+    call: &Ioctl<'_, Io>,
+    user: &UserCommand,
+    command: sqe::Command,
+    data: Option<&mut UserData>,
+) -> Result<PassthruResult> {
+    let disk = call.data();
     if !disk.controller.is_live() {
         return Ok(PassthruResult::no_path());
     }
@@ -72,19 +100,57 @@ fn io(call: &Ioctl<'_, Io>, mode: OpenMode, user: &UserCommand) -> Result<Passth
     if let Some(limit) = user_timeout(call, user) {
         request.set_timeout(limit);
     }
-    if let Some(address) = user_buffer(user)? {
-        request.map_user(address, user.length)?;
-    }
     request.data().passthru.begin(command);
-    let executed = request.execute();
+    let executed = request.execute(data.map(|data| &mut data.bytes[..]))?;
     match (executed.data().passthru.end(), executed.status()) {
-        (Some(completion), _) => {
-            executed.copied()?;
-            Ok(PassthruResult::of(completion))
-        }
+        (Some(completion), _) => Ok(PassthruResult::of(completion)),
         (None, block::Status::Transport) => Ok(PassthruResult::no_path()),
         // The namespace is gone, and its disk is about to be removed.
         (None, _) if disk.state.is_gone() => Err(ENODEV),
         (None, _) => Err(EIO),
+    }
+}
+
+/// Data of a command: the memory of the process, and the kernel's buffer for it.
+struct UserData {
+    address: UserPtr,
+    bytes: KVVec<u8>,
+}
+
+impl UserData {
+    /// Allocates a buffer for the data of a command, of at most `most` bytes. Copies the process's
+    /// data in if the command sends it. Sleeps, as long as the process wants.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if there is more data; `EFAULT`; `ENOMEM`.
+    fn new(
+        address: UserPtr,
+        user: &UserCommand,
+        direction: sqe::Direction,
+        most: usize,
+    ) -> Result<Self> {
+        let length = usize::try_from(user.length)?;
+        if length > most {
+            return Err(EINVAL);
+        }
+        let mut bytes = KVVec::from_elem(0, length, GFP_KERNEL_ACCOUNT)?;
+        if direction == sqe::Direction::ToTarget {
+            UserSlice::new(address, length)
+                .reader()
+                .read_slice(&mut bytes)?;
+        }
+        Ok(Self { address, bytes })
+    }
+
+    /// Copies the data to the process if the command receives it. Sleeps, as long as the process
+    /// wants.
+    fn copy_out(&self, direction: sqe::Direction) -> Result {
+        match direction {
+            sqe::Direction::FromTarget => UserSlice::new(self.address, self.bytes.len())
+                .writer()
+                .write_slice(&self.bytes),
+            sqe::Direction::ToTarget => Ok(()),
+        }
     }
 }

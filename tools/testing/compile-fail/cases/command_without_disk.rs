@@ -18,7 +18,7 @@ use rrdma::block::{
 use support::Driver;
 
 pub(crate) fn send(disk: Disk<Driver>) -> Result<Status> {
-    let executed = Command::new(&disk, Direction::In, TagPool::Shared)?.execute();
+    let executed = Command::new(&disk, Direction::In, TagPool::Shared)?.execute(None)?;
     let status = executed.status();
     #[cfg(not(misuse))]
     drop(executed);

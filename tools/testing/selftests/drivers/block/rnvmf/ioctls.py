@@ -9,8 +9,10 @@
     ioctls.py held DISK          make a call whose command is in memory that is not populated, print
                                  "held", wait for a line, populate the memory; the call must fail
                                  with ENODEV
-    ioctls.py keeping DISK       like held, with the data instead of the command, and print
-                                 "keeping"; any result is fine
+    ioctls.py late DISK WHAT     like held, with the data of a read or a write instead of the command;
+                                 the read must succeed
+    ioctls.py keeping FILE       read a file to memory that is not populated, print "keeping", wait
+                                 for a line, populate the memory
     ioctls.py may DEVICE MODE    open the device for reading (r) or read-write (w); print for each
                                  command whether it is allowed or denied: I/O by both ioctls,
                                  Identify and other admin commands
@@ -182,17 +184,39 @@ def held(fd):
         raise SystemExit(f"ioctl on a removed disk: error {results}, expected ENODEV")
 
 
-def keeping(fd, nsid):
-    """Read data to memory that is populated only after a line is read."""
+def late(fd, nsid, what):
+    """Make a call whose data is in memory that is populated only after a line is read."""
     _late, address, wanted, come = late_memory()
-    read = {"opcode": READ, "nsid": nsid, "addr": address, "data_len": 512}
-    asking = threading.Thread(target=call, args=(fd, IO), kwargs=read)
+    fields = {"opcode": {"read": READ, "write": WRITE}[what], "nsid": nsid, "addr": address,
+              "data_len": 512}
+    results = []
+    asking = threading.Thread(target=lambda: results.append(call(fd, IO, **fields)[0]))
     asking.start()
+    wanted()
+    print("held", flush=True)
+    sys.stdin.readline()
+    come()
+    asking.join()
+    expected = {"read": 0, "write": -errno.ENODEV}[what]
+    if results != [expected]:
+        raise SystemExit(f"{what} on a removed disk: result {results}, expected {expected}")
+
+
+def keeping(path):
+    """Read a file to memory that is populated only after a line is read.
+
+    A file of debugfs cannot be removed meanwhile.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    _late, address, wanted, come = late_memory()
+    fd = os.open(path, os.O_RDONLY)
+    reading = threading.Thread(target=libc.read, args=(fd, ctypes.c_void_p(address), 1))
+    reading.start()
     wanted()
     print("keeping", flush=True)
     sys.stdin.readline()
     come()
-    asking.join()
+    reading.join()
 
 
 def may(fd, nsid):
@@ -324,16 +348,20 @@ def gone(fd):
 def main():
     """Parse the arguments and run a function."""
     what, device = sys.argv[1:3]
+    if what == "keeping":
+        keeping(device)
+        return
     fd = os.open(device, os.O_RDONLY if sys.argv[3:] == ["r"] else os.O_RDWR)
     nsid = 1 if is_controller(fd) else fcntl.ioctl(fd, ID)
-    of_namespace = {"refused": refused, "keeping": keeping, "may": may, "patient": patient,
-                    "hasty": hasty}
+    of_namespace = {"refused": refused, "may": may, "patient": patient, "hasty": hasty}
     if what in of_namespace:
         of_namespace[what](fd, nsid)
     elif what == "random":
         anything(fd, nsid, int(sys.argv[3]))
     elif what == "held":
         held(fd)
+    elif what == "late":
+        late(fd, nsid, sys.argv[3])
     elif what == "compat":
         compat(fd)
     elif what == "call":

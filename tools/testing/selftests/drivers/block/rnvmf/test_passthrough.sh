@@ -270,20 +270,34 @@ permissions_are_those_of_the_c_host() {
 	[[ $ours != *allowed* ]] || fail "allowed on a partition: $(grep allowed <<<"$ours")"
 }
 
-# A page fault that blocks while an ioctl copies its command must not delay the removal of the disk.
+# A page fault that blocks while an ioctl copies its command or its data must delay neither a freeze of
+# the disk nor its removal.
 memory_that_does_not_come_keeps_no_disk() {
-	local process asked
+	keeps_no_disk held
+	keeps_no_disk late write
+	keeps_no_disk late read
+}
+
+# keeps_no_disk CALL [ARGUMENT]: the same for a call of ioctls.py.
+keeps_no_disk() {
+	local process asked freezing
 	connect "$TARGET4"
+	rm -f "$SCRATCH/come" "$SCRATCH/held"
 	mkfifo "$SCRATCH/come"
-	python3 "$HERE/ioctls.py" held "/dev/${CTRL}n1" <"$SCRATCH/come" >"$SCRATCH/held" 2>&1 &
+	python3 "$HERE/ioctls.py" "$1" "/dev/${CTRL}n1" "${@:2}" <"$SCRATCH/come" >"$SCRATCH/held" 2>&1 &
 	process=$!
 	defer end_process $process
 	exec {asked}>"$SCRATCH/come"
 	wait_until "$SOON" grep -qs '^held$' "$SCRATCH/held" || fail "no page fault: $(<"$SCRATCH/held")"
+	# A change of the number of requests freezes the disk.
+	echo 32 >"/sys/block/${CTRL}n1/queue/nr_requests" &
+	freezing=$!
+	wait_until "$SOON" process_ended $freezing || fail "$*: the disk cannot be frozen"
+	wait $freezing || fail "$*: the number of requests cannot be set"
 	disconnect "$CTRL"
 	echo come >&"$asked"
 	exec {asked}>&-
-	wait "$process" || fail "$(<"$SCRATCH/held")"
+	wait "$process" || fail "$*: $(<"$SCRATCH/held")"
 }
 
 answers_32_bit_processes() {
