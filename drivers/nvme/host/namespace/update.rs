@@ -208,6 +208,10 @@ impl DiskUpdate<'_> {
     }
 
     /// Creates the disks that are missing, several at the same time if there are many.
+    ///
+    /// The first one is created alone. blk-mq then frees the tags of hardware queues to which no CPU is
+    /// mapped, without a lock. There are such queues if memory was short when the CPUs were mapped. Later
+    /// disks find no tags to free.
     fn make_disks(&self) -> Result<(), ScanError> {
         let missing = self.found.usable.len() as u64;
         let missing = missing.saturating_sub(self.set.count().into());
@@ -216,34 +220,43 @@ impl DiskUpdate<'_> {
             _ => OwnedQueue::new(c"rnvmf-add", WorkKind::MemReclaim, 0).ok(),
         };
         let Some(makers) = makers else {
-            return self.for_each(Self::make_disk);
+            return self.for_each(|this, scanned| this.make_disk(scanned).map(drop));
         };
-        pin_init::stack_pin_init!(let result = new_mutex!(Ok(()), "rnvmf::DiskUpdate::make_disks"));
-        makers.for_each(MAKERS, &self.found.usable, |scanned| {
-            // After a later scan was applied, or the end of the connection, each fails at once.
+        // After a later scan was applied, or the end of the connection, each disk fails at once.
+        let mut result = Ok(());
+        let mut rest: &[ScannedNs] = &self.found.usable;
+        while let [next, after @ ..] = rest {
+            rest = after;
+            match self.make_disk(next) {
+                Ok(true) => break,
+                made => result = merge(result, made.map(drop)),
+            }
+        }
+        pin_init::stack_pin_init!(let result = new_mutex!(result, "rnvmf::DiskUpdate::make_disks"));
+        makers.for_each(MAKERS, rest, |scanned| {
             let made = self.make_disk(scanned);
             let mut result = result.lock();
-            *result = merge(replace(&mut *result, Ok(())), made);
+            *result = merge(replace(&mut *result, Ok(())), made.map(drop));
         });
         let mut result = result.lock();
         replace(&mut *result, Ok(()))
     }
 
-    /// Creates the disk of a namespace that has none.
-    fn make_disk(&self, scanned: &ScannedNs) -> Result<(), ScanError> {
+    /// Creates the disk of a namespace that has none. Returns whether it did.
+    fn make_disk(&self, scanned: &ScannedNs) -> Result<bool, ScanError> {
         // There may be many disks to create, and removal of the controller waits for this work.
         if !self.controller.is_connected() {
             return Err(ScanError::Gone);
         }
         // A scan that finds nothing new needs no memory here.
         if self.set.with(|table| table.contains(scanned.wwid.nsid)) {
-            return Ok(());
+            return Ok(false);
         }
         let pending = self
             .set
             .begin_pending(self.found.seq, scanned.attributes())?;
         let Some(pending) = pending else {
-            return Ok(());
+            return Ok(false);
         };
         // Fails if another subsystem took the identifiers after the scan. The next scan rejects the
         // namespace.
@@ -265,7 +278,7 @@ impl DiskUpdate<'_> {
         if pending.state.is_gone() {
             return Err(ScanError::Superseded);
         }
-        added.map(drop)
+        added.map(|_| true)
     }
 
     fn new_disk(&self, scanned: &ScannedNs, pending: &PendingGuard<'_>) -> Result<Disk<Io>> {

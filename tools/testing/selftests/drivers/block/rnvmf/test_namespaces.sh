@@ -652,6 +652,30 @@ many_are_removed() {
 	rdma_back_to "$OBJECTS"
 }
 
+# Without memory to map CPUs to hardware queues, all CPUs use the first one. blk-mq frees the tags of the
+# others with the first disk. Disks that are made at the same time must not free them again.
+many_are_made_without_a_queue() {
+	local nsid last=40 round
+	modprobe rrdma_test_no_cpu_groups || skip 'the kernel has no kprobe of group_cpus_evenly()'
+	defer rmmod rrdma_test_no_cpu_groups
+	for nsid in $(seq 2 $last); do
+		target_namespace "$NQN" "$nsid" "$ONE"
+	done
+	for round in {1..4}; do
+		connect_real
+		run dd if="$(disk "$CTRL" $last)" of=/dev/null bs=4k count=16 iflag=direct
+		same "disks in round $round" $last "$(disks_of "$CTRL")"
+		disconnect "$CTRL"
+	done
+	rdma_back_to "$OBJECTS"
+}
+
+# disks_of CONTROLLER: print the number of its disks.
+disks_of() {
+	local disks=(/sys/block/"$1"n*)
+	echo ${#disks[@]}
+}
+
 waits_for_thaw() {
 	grep -qs queue_enter "/proc/$1/stack"
 }
@@ -659,6 +683,7 @@ waits_for_thaw() {
 main setup \
 	come_and_go_under_io \
 	many_are_removed \
+	many_are_made_without_a_queue \
 	goes_under_io \
 	size_is_followed \
 	write_protection_is_followed \

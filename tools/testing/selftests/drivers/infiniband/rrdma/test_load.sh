@@ -11,12 +11,12 @@ setup() {
 }
 
 # Print the names of all samples, test modules and benchmarks, except those that cannot be loaded
-# without parameters.
+# without parameters, or that are none of this crate.
 samples() {
 	local path
 	for path in "/lib/modules/$(uname -r)"/updates/rrdma_*.ko; do
 		path=${path##*/rrdma_}
-		[[ $path =~ ^test_(liar|init_fails)\.ko$ ]] || echo "${path%.ko}"
+		[[ $path =~ ^test_(liar|init_fails|no_cpu_groups)\.ko$ ]] || echo "${path%.ko}"
 	done
 }
 
