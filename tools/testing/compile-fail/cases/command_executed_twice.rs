@@ -7,15 +7,16 @@
 #[path = "../support.rs"]
 mod support;
 
+use kernel::prelude::*;
 use rrdma::block::{
     Command,
     Status, //
 };
 use support::Driver;
 
-pub(crate) fn send(command: Command<'_, Driver>) -> Status {
-    let status = command.execute().status();
+pub(crate) fn send(command: Command<'_, Driver>) -> Result<Status> {
+    let status = command.execute(None)?.status();
     #[cfg(misuse)]
-    let status = command.execute().status(); //~
-    status
+    let status = command.execute(None)?.status(); //~
+    Ok(status)
 }
