@@ -65,10 +65,13 @@ pub(super) fn ioctl(call: Ioctl<'_, Io>) -> Result<c_int> {
             })?;
             let result = io(&call, &user, command, data.as_mut())?;
             let call = call.leave();
-            if let Some(data) = data.filter(|_| result.is_success()) {
+            let data = data.filter(|_| result.is_success());
+            // The command was executed, so its result is told even if the data cannot be copied.
+            let status = result.write(&call, layout)?;
+            if let Some(data) = data {
                 data.copy_out(command.direction())?;
             }
-            result.write(&call, layout)
+            Ok(status)
         }
         NvmeIoctl::Reset | NvmeIoctl::SubsystemReset | NvmeIoctl::Rescan => Err(ENOTTY),
     }

@@ -9,8 +9,8 @@
     ioctls.py held DISK          make a call whose command is in memory that is not populated, print
                                  "held", wait for a line, populate the memory; the call must fail
                                  with ENODEV
-    ioctls.py late DISK WHAT     like held, with the data of a read or a write instead of the command;
-                                 the read must succeed
+    ioctls.py late DISK WHAT     like held, with the data of a read or a write instead of the
+                                 command; the read must succeed
     ioctls.py keeping FILE       read a file to memory that is not populated, print "keeping", wait
                                  for a line, populate the memory
     ioctls.py may DEVICE MODE    open the device for reading (r) or read-write (w); print for each

@@ -656,6 +656,8 @@ many_are_removed() {
 # others with the first disk. Disks that are made at the same time must not free them again.
 many_are_made_without_a_queue() {
 	local nsid last=40 round
+	[ "$(nproc)" -gt 1 ] || skip "there is one hardware queue"
+	modinfo rrdma_test_no_cpu_groups >"$SCRATCH/modinfo" || fail "the test module is not installed"
 	modprobe rrdma_test_no_cpu_groups || skip 'the kernel has no kprobe of group_cpus_evenly()'
 	defer rmmod rrdma_test_no_cpu_groups
 	for nsid in $(seq 2 $last); do
@@ -665,6 +667,7 @@ many_are_made_without_a_queue() {
 		connect_real
 		run dd if="$(disk "$CTRL" $last)" of=/dev/null bs=4k count=16 iflag=direct
 		same "disks in round $round" $last "$(disks_of "$CTRL")"
+		same "hardware queues with CPUs" 1 "$(count_of "/sys/block/${CTRL}n1/mq/"*)"
 		disconnect "$CTRL"
 	done
 	rdma_back_to "$OBJECTS"
@@ -672,8 +675,12 @@ many_are_made_without_a_queue() {
 
 # disks_of CONTROLLER: print the number of its disks.
 disks_of() {
-	local disks=(/sys/block/"$1"n*)
-	echo ${#disks[@]}
+	count_of /sys/block/"$1"n*
+}
+
+# count_of [FILE...]: print the number of the files.
+count_of() {
+	echo $#
 }
 
 waits_for_thaw() {

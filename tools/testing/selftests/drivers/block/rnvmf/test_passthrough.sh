@@ -289,15 +289,21 @@ keeps_no_disk() {
 	defer end_process $process
 	exec {asked}>"$SCRATCH/come"
 	wait_until "$SOON" grep -qs '^held$' "$SCRATCH/held" || fail "no page fault: $(<"$SCRATCH/held")"
-	# A change of the number of requests freezes the disk.
-	echo 32 >"/sys/block/${CTRL}n1/queue/nr_requests" &
+	freeze_disk &
 	freezing=$!
 	wait_until "$SOON" process_ended $freezing || fail "$*: the disk cannot be frozen"
-	wait $freezing || fail "$*: the number of requests cannot be set"
 	disconnect "$CTRL"
 	echo come >&"$asked"
 	exec {asked}>&-
 	wait "$process" || fail "$*: $(<"$SCRATCH/held")"
+}
+
+# freeze_disk: change the number of requests, which freezes the disk. It is refused while somebody changes the
+# hardware queues or the I/O scheduler.
+freeze_disk() {
+	until echo 32 >"/sys/block/${CTRL}n1/queue/nr_requests"; do
+		sleep 0.1
+	done 2>/dev/null
 }
 
 answers_32_bit_processes() {
