@@ -28,6 +28,7 @@ another_comes_and_goes_under_io() {
 	start_verify
 	target_namespace "$NQN" 2 /dev/rnvmf_second
 	for _ in 1 2 3; do
+		rescan
 		verify "$(disk "$CTRL" 2)" --rw=randwrite --bs=16k --size=1m --iodepth=4
 		enabled 0 2
 		wait_until "$SOON" has_no_disk 2 || fail "the disk of namespace 2 remains"
@@ -46,6 +47,16 @@ has_no_disk() {
 	fi
 }
 
+# rescan: let the host look at the namespaces of CTRL. It may have looked too early when one was enabled:
+# nvmet_ns_enable() sends the event before it lists the namespace.
+rescan() {
+	if host_is_rnvmf; then
+		run rnvmf rescan "$CTRL"
+	else
+		run nvme ns-rescan "/dev/$CTRL"
+	fi
+}
+
 goes_under_io() {
 	connect "$TARGET4"
 	start_io
@@ -54,8 +65,13 @@ goes_under_io() {
 	wait_until "$SOON" process_ended "$IO" || fail "fio did not exit"
 	has "$(<"$SCRATCH/fio")" "$REMOVED"
 	enabled 1
+	rescan
 	compare 65536
 	disconnect "$CTRL"
+}
+
+is_writable() {
+	[ "$(<"/sys/block/${DISK##*/}/ro")" = 0 ]
 }
 
 write_protection() {
@@ -66,6 +82,8 @@ write_protection() {
 	expect 1 dd if=/dev/zero of="$DISK" bs=4k count=1 oflag=direct
 	run dd if="$DISK" of=/dev/null bs=4k count=1 iflag=direct
 	run nvme set-feature "$DISK" -n 1 -f 0x84 -V 0
+	# The host learns of it by an event.
+	wait_until "$SOON" is_writable || fail "the disk remains read-only"
 	compare 4096 "$DISK"
 	disconnect "$CTRL"
 }
