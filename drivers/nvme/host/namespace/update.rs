@@ -92,6 +92,12 @@ pub(crate) struct DiskUpdate<'a> {
     pub(crate) wake: &'a Arc<TimedCompletion>,
 }
 
+/// What [`DiskUpdate::make_disk`] did.
+enum DiskCreation {
+    Created,
+    NotMissing,
+}
+
 impl DiskUpdate<'_> {
     /// Removes, changes and creates disks. The caller keeps others from doing so. Sleeps, for I/O
     /// too.
@@ -228,7 +234,7 @@ impl DiskUpdate<'_> {
         while let [next, after @ ..] = rest {
             rest = after;
             match self.make_disk(next) {
-                Ok(true) => break,
+                Ok(DiskCreation::Created) => break,
                 made => result = merge(result, made.map(drop)),
             }
         }
@@ -242,21 +248,21 @@ impl DiskUpdate<'_> {
         replace(&mut *result, Ok(()))
     }
 
-    /// Creates the disk of a namespace that has none. Returns whether it did.
-    fn make_disk(&self, scanned: &ScannedNs) -> Result<bool, ScanError> {
+    /// Creates the disk of a namespace that has none.
+    fn make_disk(&self, scanned: &ScannedNs) -> Result<DiskCreation, ScanError> {
         // There may be many disks to create, and removal of the controller waits for this work.
         if !self.controller.is_connected() {
             return Err(ScanError::Gone);
         }
         // A scan that finds nothing new needs no memory here.
         if self.set.with(|table| table.contains(scanned.wwid.nsid)) {
-            return Ok(false);
+            return Ok(DiskCreation::NotMissing);
         }
         let pending = self
             .set
             .begin_pending(self.found.seq, scanned.attributes())?;
         let Some(pending) = pending else {
-            return Ok(false);
+            return Ok(DiskCreation::NotMissing);
         };
         // Fails if another subsystem took the identifiers after the scan. The next scan rejects the
         // namespace.
@@ -278,7 +284,7 @@ impl DiskUpdate<'_> {
         if pending.state.is_gone() {
             return Err(ScanError::Superseded);
         }
-        added.map(|_| true)
+        added.map(|_| DiskCreation::Created)
     }
 
     fn new_disk(&self, scanned: &ScannedNs, pending: &PendingGuard<'_>) -> Result<Disk<Io>> {
