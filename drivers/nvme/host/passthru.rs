@@ -97,9 +97,7 @@ impl PassthruResult {
 /// Reads the user's structure.
 pub(crate) fn read_command(call: &ioctl::Call) -> Result<UserCommand> {
     let mut bytes = [0; UserCommand::SIZE];
-    UserSlice::new(call.argument(), bytes.len())
-        .reader()
-        .read_slice(&mut bytes)?;
+    read_user(call.argument(), &mut bytes)?;
     Ok(UserCommand::parse(&bytes))
 }
 
@@ -189,12 +187,31 @@ pub(crate) fn admin(
     if let (Some(address), Some(buffer), dma::Direction::FromDevice) =
         (address, &reply.data, direction)
     {
-        let bytes = buffer.bytes();
-        UserSlice::new(address, bytes.len())
-            .writer()
-            .write_slice(bytes)?;
+        write_user(address, buffer.bytes())?;
     }
     Ok(PassthruResult::of(reply.completion))
+}
+
+/// Copies the process's memory at `address` to `bytes`. Sleeps, as long as the process wants.
+///
+/// # Errors
+///
+/// `EFAULT`.
+pub(crate) fn read_user(address: UserPtr, bytes: &mut [u8]) -> Result {
+    UserSlice::new(address, bytes.len())
+        .reader()
+        .read_slice(bytes)
+}
+
+/// Copies `bytes` to the process's memory at `address`. Sleeps, as long as the process wants.
+///
+/// # Errors
+///
+/// `EFAULT`.
+pub(crate) fn write_user(address: UserPtr, bytes: &[u8]) -> Result {
+    UserSlice::new(address, bytes.len())
+        .writer()
+        .write_slice(bytes)
 }
 
 /// Allocates the buffer of an admin command, and copies the user's data in if the command sends it.
@@ -205,9 +222,7 @@ fn copy_in(address: UserPtr, length: u32, direction: dma::Direction) -> Result<B
     }
     let mut buffer = Buffer::new(length, GFP_KERNEL)?;
     if direction == dma::Direction::ToDevice {
-        UserSlice::new(address, length)
-            .reader()
-            .read_slice(buffer.bytes_mut())?;
+        read_user(address, buffer.bytes_mut())?;
     }
     Ok(buffer)
 }

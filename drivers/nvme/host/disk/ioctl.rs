@@ -7,17 +7,16 @@ use crate::passthru::{
     admin,
     permitted,
     read_command,
+    read_user,
     user_buffer,
     user_timeout,
+    write_user,
     PassthruResult, //
 };
 use kernel::{
     alloc::flags::GFP_KERNEL_ACCOUNT,
     prelude::*,
-    uaccess::{
-        UserPtr,
-        UserSlice, //
-    },
+    uaccess::UserPtr, //
 };
 use nvme_proto::{
     format::{
@@ -139,9 +138,7 @@ impl UserData {
         }
         let mut bytes = KVVec::from_elem(0, length, GFP_KERNEL_ACCOUNT)?;
         if direction == sqe::Direction::ToTarget {
-            UserSlice::new(address, length)
-                .reader()
-                .read_slice(&mut bytes)?;
+            read_user(address, &mut bytes)?;
         }
         Ok(Self { address, bytes })
     }
@@ -150,9 +147,7 @@ impl UserData {
     /// wants.
     fn copy_out(&self, direction: sqe::Direction) -> Result {
         match direction {
-            sqe::Direction::FromTarget => UserSlice::new(self.address, self.bytes.len())
-                .writer()
-                .write_slice(&self.bytes),
+            sqe::Direction::FromTarget => write_user(self.address, &self.bytes),
             sqe::Direction::ToTarget => Ok(()),
         }
     }
