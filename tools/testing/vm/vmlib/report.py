@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Find the faults that the kernel reports on the console."""
 
+import pathlib
 import re
 
 # A line that matches makes the run fail.
@@ -37,15 +38,19 @@ _REPORT = re.compile("|".join([
     r"rnvmf-vm: process \d+ .* cannot be killed",
 ]))
 
-# Known faults of other code, which are ignored. The harness of the selftests has the same, in
-# KNOWN_FAULTS.
-_KNOWN = re.compile("|".join([
-    # soft-RoCE may complete a read without a status after packets out of order.
-    r"WARNING: .*\bat rxe_completer\+",
-    # A packet that was queued may be handled, and the last reference to its queue pair be put,
-    # before soft-RoCE schedules the task for the packet, and warns about the reference.
-    r"WARNING: .*\bat rxe_sched_task\+",
-]))
+_HARNESS = pathlib.Path(__file__).resolve().parents[2] / \
+    "selftests/drivers/infiniband/lib/harness.sh"
+
+
+def _known():
+    """Return the pattern of the harness for known faults of other code."""
+    pattern, = re.findall("^KNOWN_FAULTS='(.+)'$", _HARNESS.read_text(encoding="utf-8"),
+                          re.MULTILINE)
+    return re.compile(pattern)
+
+
+# Known faults, which are ignored.
+_KNOWN = _known()
 
 # Number of lines that are shown of a report.
 FOLLOWING = 40
