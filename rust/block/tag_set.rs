@@ -17,12 +17,14 @@ use super::{
 };
 use crate::{
     bindings,
-    sync::Msecs, //
+    sync::{
+        new_mutex,
+        Msecs, //
+    },
 };
 use core::ptr::NonNull;
 use kernel::{
     error::to_result,
-    new_mutex,
     prelude::*,
     sync::{
         Arc,

@@ -13,11 +13,13 @@ use super::{
     Family,
     Operation, //
 };
-use crate::bindings;
+use crate::{
+    bindings,
+    sync::new_mutex, //
+};
 use kernel::{
     container_of,
     ffi::{c_char, c_void},
-    new_mutex,
     prelude::*,
     sync::{Arc, ArcBorrow, Mutex},
     types::Opaque,

@@ -39,7 +39,8 @@ use super::device::{
 };
 use crate::{
     bindings,
-    memory, //
+    memory,
+    sync::new_mutex, //
 };
 use core::{
     ffi::c_void,
@@ -48,7 +49,6 @@ use core::{
 };
 use kernel::{
     error::to_result,
-    new_mutex,
     prelude::*,
     str::CStr,
     sync::{

@@ -121,10 +121,11 @@ use crate::{
     bindings,
     errno::check,
     sync::{
+        new_mutex,
         RelaxedBool,
         TimedCompletion, //
-    }, //
-    text::kernel_display,
+    },
+    text::kernel_display, //
 };
 use core::{
     ffi::c_void,
@@ -135,7 +136,6 @@ use core::{
     },
 };
 use kernel::{
-    new_mutex,
     prelude::*,
     str::CStr,
     sync::{

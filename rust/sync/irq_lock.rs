@@ -29,7 +29,7 @@ macro_rules! new_irq_lock {
     ($inner:expr $(, $name:literal)? $(,)?) => {
         $crate::sync::IrqLock::new(
             $inner,
-            ::kernel::optional_name!($($name)?),
+            $crate::lock_name!($($name)?),
             ::kernel::static_lock_class!(),
         )
     };

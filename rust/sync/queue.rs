@@ -8,9 +8,10 @@ use crate::bindings;
 use core::ptr::NonNull;
 use kernel::{
     alloc::{AllocError, Flags},
+    impl_has_work, new_work,
     prelude::*,
     sync::atomic::{ordering, Atomic},
-    workqueue::{Queue, RawWorkItem},
+    workqueue::{Queue, RawWorkItem, Work, WorkItem},
 };
 
 /// Kind of the work of an [`OwnedQueue`].
@@ -99,13 +100,19 @@ impl OwnedQueue {
     ///
     /// All these functions share one lockdep class. If one of them waits for a queue on which
     /// others run, for example by dropping it, lockdep reports a deadlock. Use a
-    /// [`WorkItem`](kernel::workqueue::WorkItem) for it instead.
-    #[inline]
+    /// [`WorkItem`] for it instead.
     pub fn try_spawn<T>(&self, flags: Flags, func: T) -> Result<(), AllocError>
     where
         T: FnOnce() + Send + 'static,
     {
-        self.queue().try_spawn(flags, func)
+        let mut func = Some(func);
+        let call = move || {
+            if let Some(func) = func.take() {
+                func();
+            }
+        };
+        self.enqueue(FunctionWork::new(flags, KBox::new(call, flags)?)?);
+        Ok(())
     }
 
     /// Calls `act` for each item, on the calling thread and in up to `workers` work items, in no
@@ -153,6 +160,41 @@ impl Drop for OwnedQueue {
         // outside, because that borrows `self`, and no timer does, because there is no delayed
         // work.
         unsafe { bindings::destroy_workqueue(self.ptr.as_ptr()) };
+    }
+}
+
+/// Work item of a function.
+///
+/// That of [`Queue::try_spawn`] is generic. So each module that uses it initialises a work item of one
+/// lockdep class, but with a name of its own, which lockdep reports.
+#[pin_data]
+struct FunctionWork {
+    #[pin]
+    work: Work<FunctionWork>,
+    func: KBox<dyn FnMut() + Send>,
+}
+
+impl_has_work! {
+    impl HasWork<Self> for FunctionWork { self.work }
+}
+
+impl FunctionWork {
+    /// Allocates a work item. Not inlined into other modules, so its lockdep class has one name.
+    #[inline(never)]
+    fn new(flags: Flags, func: KBox<dyn FnMut() + Send>) -> Result<Pin<KBox<Self>>, AllocError> {
+        let init = pin_init!(Self {
+            work <- new_work!("rrdma::OwnedQueue::try_spawn"),
+            func,
+        });
+        KBox::pin_init(init, flags).map_err(|_| AllocError)
+    }
+}
+
+impl WorkItem for FunctionWork {
+    type Pointer = Pin<KBox<Self>>;
+
+    fn run(mut this: Pin<KBox<Self>>) {
+        (this.as_mut().project().func)();
     }
 }
 

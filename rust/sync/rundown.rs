@@ -28,26 +28,11 @@ struct Inside {
     closed: bool,
 }
 
-impl Inside {
-    /// Creates the lock of an open rundown. Not inlined into drivers: the name of the lock would
-    /// then have several addresses, and lockdep requires one per class.
-    #[inline(never)]
-    fn lock() -> impl PinInit<IrqLock<Self>> {
-        new_irq_lock!(
-            Self {
-                count: 0,
-                closed: false
-            },
-            "rrdma::Rundown"
-        )
-    }
-}
-
 impl Rundown {
     /// Creates an open rundown without users.
     pub(crate) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
-            inside <- Inside::lock(),
+            inside <- new_irq_lock!(Inside { count: 0, closed: false }, "rrdma::Rundown"),
             empty <- TimedCompletion::new(),
         })
     }

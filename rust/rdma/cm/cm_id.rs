@@ -40,6 +40,7 @@ use crate::{
         },
     },
     sync::{
+        new_mutex,
         Deadline,
         Msecs,
         TimedCompletion, //
@@ -59,7 +60,6 @@ use kernel::{
         from_err_ptr,
         to_result, //
     },
-    new_mutex,
     prelude::*,
     str::CStr,
     sync::{

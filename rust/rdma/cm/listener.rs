@@ -31,7 +31,10 @@ use crate::{
     errno::EPROTONOSUPPORT,
     net::Namespace,
     rdma::qp::Sealed,
-    sync::TimedCompletion, //
+    sync::{
+        new_mutex,
+        TimedCompletion, //
+    },
 };
 use core::{
     ffi::c_int,
@@ -45,7 +48,6 @@ use core::{
 use kernel::{
     alloc::kvec::PushError,
     error::to_result,
-    new_mutex,
     prelude::*,
     str::CStr,
     sync::{

@@ -7,13 +7,13 @@ use crate::{
     bindings,
     rdma::device::Device,
     sync::{
+        new_mutex,
         Claim,
         TimedCompletion, //
-    }, //
+    },
 };
 use core::ffi::c_void;
 use kernel::{
-    new_mutex,
     prelude::*,
     sync::{
         atomic::{

@@ -16,11 +16,11 @@ use super::{
 };
 use crate::{
     bindings,
-    rdma::device::Gid, //
+    rdma::device::Gid,
+    sync::new_mutex, //
 };
 use kernel::{
     error::to_result,
-    new_mutex,
     prelude::*,
     sync::Mutex, //
 };

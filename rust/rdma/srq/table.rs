@@ -4,8 +4,7 @@
 
 use super::SharedReceiveQueue;
 use crate::{
-    bindings,
-    new_irq_lock,
+    bindings, new_irq_lock,
     rdma::{
         qp::{
             QpContext,
@@ -16,7 +15,10 @@ use crate::{
             Operation, //
         },
     },
-    sync::IrqLock, //
+    sync::{
+        new_mutex,
+        IrqLock, //
+    },
 };
 use core::{
     cell::Cell,
@@ -25,7 +27,6 @@ use core::{
     ptr::NonNull, //
 };
 use kernel::{
-    new_mutex,
     prelude::*,
     sync::Mutex,
     types::Opaque, //

@@ -38,6 +38,16 @@ all_load_and_unload() {
 	[ $count -gt 0 ] || fail "no module rrdma_* is installed"
 }
 
+# Modules share the lockdep classes of rrdma. Lockdep reports a lock that another module gives another name.
+several_at_once() {
+	local name port=1000
+	for name in handshake rc_pingpong ud_service; do
+		run modprobe "rrdma_$name" port=$port
+		defer modprobe -r "rrdma_$name"
+		port=$((port + 1))
+	done
+}
+
 all_tell_of_their_parameters() {
 	refusal_is_told
 	local name parameter
@@ -160,6 +170,7 @@ dumps_wait_until_the_module_is_loaded() {
 main setup \
 	dumps_wait_until_the_module_is_loaded \
 	all_load_and_unload \
+	several_at_once \
 	all_tell_of_their_parameters \
 	values_are_shown \
 	last_value_counts \
