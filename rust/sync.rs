@@ -6,6 +6,7 @@
 //! - [`OwnedQueue`]: owned workqueue; drained when dropped.
 //! - [`Thread`]: kernel thread; dropping it waits for its end.
 //! - [`Claim`]: exclusive access without a lock, for the first claimer.
+//! - [`NoPreempt`]: section in which the thread is not preempted.
 //! - [`SingleWriterCounter`]: counter that one context adds to.
 //! - [`RelaxedBool`]: flag with relaxed ordering.
 //! - [`IrqLock`]: spinlock that is held with interrupts disabled.
@@ -26,6 +27,7 @@ mod deadline;
 mod irq_lock;
 mod lock_class;
 mod msecs;
+mod no_preempt;
 mod queue;
 mod rcu_read_lock;
 mod rcu_slot;
@@ -41,6 +43,7 @@ pub use deadline::Deadline;
 pub use irq_lock::{IrqLock, IrqLockBackend, IrqLockGuard};
 pub(crate) use lock_class::new_mutex;
 pub use msecs::Msecs;
+pub use no_preempt::NoPreempt;
 pub use queue::{OwnedQueue, WorkKind};
 pub(crate) use rcu_read_lock::RcuReadLock;
 pub use rcu_slot::RcuSlot;

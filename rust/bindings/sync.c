@@ -3,6 +3,7 @@
 #include <linux/cpumask.h>
 #include <linux/completion.h>
 #include <linux/kthread.h>
+#include <linux/preempt.h>
 #include <linux/sched.h>
 #include <linux/spinlock.h>
 #include <linux/swait.h>
@@ -75,6 +76,16 @@ __rrdma_helper void rrdma_helper_reinit_completion_locked(struct completion *x)
 	raw_spin_lock_irqsave(&x->wait.lock, flags);
 	x->done = 0;
 	raw_spin_unlock_irqrestore(&x->wait.lock, flags);
+}
+
+__rrdma_helper void rrdma_helper_preempt_disable(void)
+{
+	preempt_disable();
+}
+
+__rrdma_helper void rrdma_helper_preempt_enable(void)
+{
+	preempt_enable();
 }
 
 __rrdma_helper unsigned int rrdma_helper_num_online_cpus(void)

@@ -5,6 +5,7 @@
 use core::{
     cell::UnsafeCell,
     marker::PhantomData,
+    mem,
     ops::{
         Deref,
         DerefMut, //
@@ -21,6 +22,8 @@ const FREE: u32 = 0;
 const HELD: u32 = 1;
 /// Kept without a guard: only `try_resume` succeeds.
 const KEPT: u32 = 2;
+/// A guard exists, and another context has called its owner.
+const CALLED: u32 = 3;
 
 /// A value that one context at a time may claim.
 ///
@@ -32,14 +35,18 @@ const KEPT: u32 = 2;
 /// for the next one, which [resumes](Self::try_resume) it. Claims fail meanwhile, and do not
 /// disturb the job.
 ///
+/// A context may leave a job to the owner of the claim: it [calls](Self::claim_or_call) the owner if its claim
+/// fails. The owner does such a job in any case before it drops the guard, or looks for a call by
+/// [`free_unless_called`](ClaimGuard::free_unless_called).
+///
 /// The state is an atomic of `core`, which compiles to one instruction. An atomic of the kernel
 /// crate is a function call. The memory model of Rust suffices, because only guards access the
 /// value, and C has none.
 ///
 /// # Invariants
 ///
-/// `state` is `FREE`, `HELD` or `KEPT`. While it is `HELD`, exactly one [`ClaimGuard`] exists, with
-/// exclusive access to `value`. Otherwise there is no guard.
+/// `state` is one of the constants above. While it is `HELD` or `CALLED`, exactly one [`ClaimGuard`] exists,
+/// with exclusive access to `value`. Otherwise there is no guard.
 pub struct Claim<T> {
     state: AtomicU32,
     value: UnsafeCell<T>,
@@ -67,6 +74,25 @@ impl<T> Claim<T> {
         self.take(FREE)
     }
 
+    /// Claims the value as [`try_claim`](Self::try_claim) does. If a guard exists, calls its owner instead.
+    ///
+    /// The owner sees what the caller wrote to the value under earlier claims. The call orders nothing else.
+    #[inline]
+    pub fn claim_or_call(&self) -> Option<ClaimGuard<'_, T>> {
+        loop {
+            if let Some(guard) = self.try_claim() {
+                return Some(guard);
+            }
+            let called =
+                self.state
+                    .compare_exchange(HELD, CALLED, Ordering::Relaxed, Ordering::Relaxed);
+            // If the guard is gone by now, claim again.
+            if called != Err(FREE) {
+                return None;
+            }
+        }
+    }
+
     /// Resumes a claim that was [kept](ClaimGuard::keep). Returns `None` if there is none. Dropping
     /// the guard keeps the claim again.
     #[inline]
@@ -79,7 +105,7 @@ impl<T> Claim<T> {
         self.state
             .compare_exchange(from, HELD, Ordering::Acquire, Ordering::Relaxed)
             .ok()?;
-        // INVARIANT: `state` was not `HELD`, so there was no guard. It is `HELD` now, so no other
+        // INVARIANT: `state` was `FREE` or `KEPT`, so there was no guard. It is `HELD` now, so no other
         // one is created.
         Some(ClaimGuard {
             claim: self,
@@ -100,7 +126,7 @@ impl<T> Claim<T> {
 ///
 /// # Invariants
 ///
-/// It is the only guard of its claim, whose state is `HELD`. `after` is `FREE` or `KEPT`.
+/// It is the only guard of its claim, whose state is `HELD` or `CALLED`. `after` is `FREE` or `KEPT`.
 #[must_use = "the claim is released at once if the guard is unused"]
 pub struct ClaimGuard<'a, T> {
     claim: &'a Claim<T>,
@@ -120,6 +146,27 @@ impl<T> ClaimGuard<'_, T> {
     #[inline]
     pub fn free(mut self) {
         self.after = FREE;
+    }
+
+    /// Drops the guard and frees the claim, unless another context has called its owner.
+    ///
+    /// # Errors
+    ///
+    /// Returns the guard if its owner was called.
+    #[inline]
+    pub fn free_unless_called(self) -> Result<(), Self> {
+        let freed =
+            self.claim
+                .state
+                .compare_exchange(HELD, FREE, Ordering::Release, Ordering::Relaxed);
+        match freed {
+            // INVARIANT: The guard is gone; the state says so.
+            Ok(_) => {
+                mem::forget(self);
+                Ok(())
+            }
+            Err(_) => Err(self),
+        }
     }
 }
 

@@ -8,6 +8,7 @@ pub(crate) mod atomic;
 mod claim;
 mod completion;
 mod irq_lock;
+mod no_preempt;
 pub(crate) mod rcu;
 #[path = "../../../rust/sync/rcu_slot.rs"]
 #[expect(unused_unsafe, reason = "the stand-ins for unsafe functions are safe")]
@@ -21,6 +22,7 @@ pub(crate) use crate::types::ArcBorrow;
 pub(crate) use claim::{Claim, ClaimGuard};
 pub(crate) use completion::TimedCompletion;
 pub(crate) use irq_lock::IrqLock;
+pub(crate) use no_preempt::NoPreempt;
 pub(crate) use rcu_slot::RcuSlot;
 pub(crate) use relaxed_bool::RelaxedBool;
 pub(crate) use rundown::Rundown;

@@ -13,9 +13,10 @@
 //!
 //! A request that is alone only reads one flag here.
 //!
-//! There is no lock. A submitter that finds the batch in use posts its command alone, and may leave
-//! earlier commands in the batch. The submitter that uses the batch then either posts them, or adds a
-//! command and rings later. If the kernel preempts that submitter meanwhile, they wait until it runs.
+//! There is no lock. A submitter that finds the batch in use posts its command alone. If it was to post
+//! earlier commands that wait, it calls the submitter that uses the batch, which posts them before it leaves
+//! the batch. The kernel does not preempt that submitter meanwhile. A softirq may interrupt it, and then
+//! submits its commands alone.
 
 use super::{
     capsule::Capsule,
@@ -46,6 +47,7 @@ use rrdma::{
     sync::{
         Claim,
         ClaimGuard,
+        NoPreempt,
         RelaxedBool, //
     },
 };
@@ -78,7 +80,7 @@ impl Doorbell {
 
 /// Commands of a queue that wait to be posted.
 pub(super) struct SendBatch<K: SlotLookup> {
-    /// Claimed by the submitter that adds or posts. Not full while unclaimed.
+    /// Claimed by the submitter that adds or posts, in a section without preemption. Not full while unclaimed.
     waiting: Claim<Batch<K::Queue, Capsule<K>>>,
     /// Whether commands may wait. The context that adds a command posts it later, unless another context has
     /// posted it by then.
@@ -123,7 +125,10 @@ impl<K: SlotLookup> SendBatch<K> {
         build: impl for<'a> FnOnce(&'a Capsule<K>, &mut Chain<'a, '_, K::Queue>) -> Result + Send,
         post_alone: impl FnOnce(Operation<Capsule<K>>) -> Result<(), Unposted<Capsule<K>>>,
     ) -> Result<(), Unposted<Capsule<K>>> {
-        let Some(mut waiting) = self.waiting.try_claim() else {
+        let no_preempt = NoPreempt::begin();
+        let claimed = self.waiting.try_claim();
+        let Some(mut waiting) = claimed.or_else(|| self.call(doorbell)) else {
+            drop(no_preempt);
             return post_alone(capsule);
         };
         capsule.position = if waiting.is_empty() {
@@ -134,20 +139,45 @@ impl<K: SlotLookup> SendBatch<K> {
         let added = waiting.push(queue, capsule, build);
         // A submitter whose command was not added may not ring later.
         if doorbell == Doorbell::Ring || waiting.is_full() || added.is_err() {
-            post(queue, guard, &mut waiting);
-            self.any.set(false);
+            self.post(queue, guard, waiting);
         } else {
             self.any.set(true);
+            if let Err(waiting) = waiting.free_unless_called() {
+                self.post(queue, guard, waiting);
+            }
         }
         added
     }
 
-    /// Posts all commands that wait, and rejects those that cannot be posted. Any context.
-    pub(super) fn send(&self, queue: &QueuePair<K::Queue>, guard: &rcu::Guard) {
-        if let Some(mut waiting) = self.waiting.try_claim() {
-            post(queue, guard, &mut waiting);
-            self.any.set(false);
+    /// If a submitter that has commands in the batch rings, calls the submitter that uses the batch, or claims
+    /// it.
+    #[cold]
+    fn call(&self, doorbell: Doorbell) -> Option<ClaimGuard<'_, Batch<K::Queue, Capsule<K>>>> {
+        match doorbell {
+            Doorbell::Ring => self.waiting.claim_or_call(),
+            Doorbell::Defer => None,
         }
+    }
+
+    /// Posts all commands that wait, and rejects those that cannot be posted. If another submitter uses the
+    /// batch, that one does it. Any context.
+    pub(super) fn send(&self, queue: &QueuePair<K::Queue>, guard: &rcu::Guard) {
+        let _no_preempt = NoPreempt::begin();
+        if let Some(waiting) = self.waiting.claim_or_call() {
+            self.post(queue, guard, waiting);
+        }
+    }
+
+    /// Posts all commands of the batch, and frees it. A call meanwhile is for commands that are posted here.
+    #[inline(always)]
+    fn post(
+        &self,
+        queue: &QueuePair<K::Queue>,
+        guard: &rcu::Guard,
+        mut waiting: ClaimGuard<'_, Batch<K::Queue, Capsule<K>>>,
+    ) {
+        post(queue, guard, &mut waiting);
+        self.any.set(false);
     }
 
     /// Claims the batch for several commands of one submitter; `None` if another submitter uses it. Any context.
@@ -157,9 +187,11 @@ impl<K: SlotLookup> SendBatch<K> {
         queue: &'a QueuePair<K::Queue>,
         guard: &'a rcu::Guard,
     ) -> Option<OpenBatch<'a, K>> {
+        let no_preempt = NoPreempt::begin();
         Some(OpenBatch {
             batch: self,
             waiting: self.waiting.try_claim()?,
+            _no_preempt: no_preempt,
             queue,
             guard,
         })
@@ -184,6 +216,8 @@ impl<K: SlotLookup> SendBatch<K> {
 pub(super) struct OpenBatch<'a, K: SlotLookup> {
     batch: &'a SendBatch<K>,
     waiting: ClaimGuard<'a, Batch<K::Queue, Capsule<K>>>,
+    // Dropped after the guard above.
+    _no_preempt: NoPreempt,
     queue: &'a QueuePair<K::Queue>,
     guard: &'a rcu::Guard,
 }

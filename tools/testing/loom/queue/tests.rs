@@ -177,6 +177,32 @@ fn sends() {
     assert_eq!(queue.posted(), [0, 1, 2]);
 }
 
+/// A command is posted when its submitter has rung, although another submitter used the batch and has not rung.
+fn rings_while_in_use(ring: fn(&QueuePair<Queue>)) {
+    let queue = new(4, None);
+    let other = Arc::clone(&queue);
+    let other = thread::spawn(move || {
+        other.submit(0, Doorbell::Defer);
+        ring(&other);
+    });
+    queue.submit(1, Doorbell::Defer);
+    other.join().unwrap();
+    assert!(
+        queue.posted().contains(&0),
+        "a command waits for another submitter"
+    );
+    queue.context.batch.send(&queue, &rcu::unobserved());
+    assert!(queue.posted().starts_with(&[0, 1]));
+}
+
+fn sends_while_in_use() {
+    rings_while_in_use(|queue| queue.context.batch.send(queue, &rcu::unobserved()));
+}
+
+fn submits_while_in_use() {
+    rings_while_in_use(|queue| queue.submit(2, Doorbell::Ring));
+}
+
 /// Each command of a list is posted once, and with it those that wait.
 fn lists() {
     let queue = new(2, None);
@@ -224,6 +250,16 @@ fn list() {
 #[test]
 fn send() {
     model(sends);
+}
+
+#[test]
+fn send_while_in_use() {
+    model(sends_while_in_use);
+}
+
+#[test]
+fn submit_while_in_use() {
+    model(submits_while_in_use);
 }
 
 #[test]

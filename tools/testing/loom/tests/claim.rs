@@ -76,6 +76,29 @@ fn is_kept_with_its_data() {
     assert!(matches!(other.join().unwrap(), None | Some(7)));
 }
 
+/// A context leaves a job to the owner of the claim, which does it before it is gone.
+fn leaves_no_job() {
+    let claim = new();
+    let other = Arc::clone(&claim);
+    let other = thread::spawn(move || {
+        match other.try_claim() {
+            Some(jobs) => jobs.bump(),
+            None => return,
+        }
+        if let Some(jobs) = other.claim_or_call() {
+            jobs.set(0);
+        }
+    });
+    if let Some(jobs) = claim.try_claim() {
+        if let Err(jobs) = jobs.free_unless_called() {
+            jobs.set(0);
+        }
+    }
+    other.join().unwrap();
+    let jobs = claim.try_claim();
+    assert!(jobs.is_some_and(|jobs| jobs.get() == 0), "a job is left");
+}
+
 #[test]
 fn exclusive() {
     model(is_exclusive);
@@ -89,6 +112,11 @@ fn handed_over() {
 #[test]
 fn kept_with_its_data() {
     model(is_kept_with_its_data);
+}
+
+#[test]
+fn no_job_left() {
+    model(leaves_no_job);
 }
 
 #[test]
@@ -137,4 +165,10 @@ fn kept_with_its_data_needs_acquire() {
 #[should_panic(expected = "assertion failed: matches!")]
 fn kept_with_its_data_needs_release() {
     with(Bug::NoRelease, is_kept_with_its_data);
+}
+
+#[test]
+#[should_panic(expected = "a job is left")]
+fn no_job_left_needs_one_exchange() {
+    with(Bug::SplitExchange, leaves_no_job);
 }
