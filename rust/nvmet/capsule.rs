@@ -78,17 +78,10 @@ impl Capsule {
         data.get(..length as usize)
     }
 
-    /// Returns the command for nvmet, which may change it. It is valid until [`take_back`](Self::take_back),
-    /// or until `self` is dropped.
+    /// Returns the command for nvmet, which may change it. It is valid until `self` is posted or dropped.
     #[inline]
     pub(crate) fn lend(&mut self) -> *mut bindings::nvme_command {
         self.memory.lend_first().cast()
-    }
-
-    /// Takes the command back from nvmet.
-    #[inline]
-    pub(crate) fn take_back(&mut self) {
-        self.memory.give_first_back();
     }
 
     /// Returns the list of `length` bytes of the data, from `offset` on. It is valid until the next call,

@@ -261,9 +261,7 @@ impl<T: TransportTypes> Request<T> {
     /// Takes the capsule of the command, to be posted again; `None` if the command was a copy. Any context.
     #[inline(always)]
     pub fn take_capsule(&mut self) -> Option<Operation<Capsule>> {
-        let mut capsule = self.0.capsule.take()?;
-        capsule.take_back();
-        Some(capsule)
+        self.0.capsule.take()
     }
 
     /// Keeps a capsule that could not be posted again. Any context. After it has called

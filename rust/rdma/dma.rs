@@ -295,6 +295,13 @@ impl DmaBuffer {
         self.length as usize
     }
 
+    /// Returns whether the device takes kernel addresses, so that the CPU and the device share the memory
+    /// always.
+    #[inline]
+    pub(in crate::rdma) fn uses_virt_dma(&self) -> bool {
+        self.uses_virt_dma
+    }
+
     /// Returns the address of the bytes for C, which may read and write them, after making the writes of
     /// the device visible to the CPU. C may use it until [`DmaBuffer::give_back`]. Any context.
     #[inline]

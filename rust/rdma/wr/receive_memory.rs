@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Memory of receives that are posted repeatedly.
+//!
+//! The memory returns to the device when the pieces of the next work request are taken. So a receive cannot
+//! be posted again with memory that the CPU still has.
 
 use super::Sge;
 use crate::{
@@ -32,6 +35,8 @@ use kernel::prelude::*;
 pub struct ReceiveMemory {
     pieces: [bindings::ib_sge; 2],
     count: c_int,
+    /// The second buffer was passed to the CPU. It may be large, so it is not returned to the device in vain.
+    has_second: bool,
     /// Serial number of the domain.
     domain: u64,
     first: DmaBuffer,
@@ -66,6 +71,7 @@ impl ReceiveMemory {
                 Some(_) => 2,
                 None => 1,
             },
+            has_second: false,
             domain: memory.domain,
             first,
             second,
@@ -79,22 +85,18 @@ impl ReceiveMemory {
         self.first.read()
     }
 
-    /// Returns the address of the first buffer for C, see [`DmaBuffer::lend`]. Any context.
+    /// Returns the address of the first buffer for C, which may read and write it until [`pieces`](Self::pieces)
+    /// is called, see [`DmaBuffer::lend`]. Any context.
     #[inline]
     pub fn lend_first(&mut self) -> *mut u8 {
         self.first.lend()
-    }
-
-    /// Returns the first buffer to the device, after [`lend_first`](Self::lend_first). Any context.
-    #[inline]
-    pub fn give_first_back(&mut self) {
-        self.first.give_back();
     }
 
     /// Returns the bytes of the second buffer, after making the writes of the device visible to the CPU.
     /// Empty if there is no second buffer. Any context.
     #[inline]
     pub fn second(&mut self) -> &[u8] {
+        self.has_second = true;
         self.second.as_mut().map_or(&[], DmaBuffer::read)
     }
 
@@ -104,9 +106,13 @@ impl ReceiveMemory {
         self.first.sge()
     }
 
-    /// Returns the pieces, for a work request.
+    /// Returns the buffers to the device, and their pieces for a work request. Any context.
     #[inline]
     pub fn pieces(&mut self) -> ReceivePieces<'_> {
+        // A soft device needs no more than this test.
+        if !self.first.uses_virt_dma() {
+            self.give_back();
+        }
         // INVARIANT: By the type invariants.
         ReceivePieces {
             first: self.pieces.as_mut_ptr(),
@@ -114,6 +120,16 @@ impl ReceiveMemory {
             domain: self.domain,
             _memory: PhantomData,
         }
+    }
+
+    /// Returns the buffers to the device that were passed to the CPU.
+    #[inline(never)]
+    fn give_back(&mut self) {
+        self.first.give_back();
+        if self.has_second {
+            self.second.iter_mut().for_each(DmaBuffer::give_back);
+        }
+        self.has_second = false;
     }
 }
 
@@ -158,21 +174,16 @@ impl<const N: usize> ReceiveBuffer<N> {
         unsafe { self.buffer.read_array() }
     }
 
-    /// Returns the buffer to the device, after [`read`](Self::read).
-    #[inline]
-    pub fn give_back(&mut self) {
-        self.buffer.give_back();
-    }
-
     /// Returns the buffer as an entry of a work request.
     #[inline]
     pub fn sge(&self) -> Sge<'_> {
         self.buffer.sge()
     }
 
-    /// Returns the piece, for a work request.
+    /// Returns the buffer to the device, and its piece for a work request. Any context.
     #[inline]
     pub fn pieces(&mut self) -> ReceivePieces<'_> {
+        self.buffer.give_back();
         // INVARIANT: By the type invariants.
         ReceivePieces {
             first: &mut self.piece,

@@ -84,7 +84,6 @@ impl<Q: ResponseHandler> Complete<Q> for Response {
             Some(received) if received.byte_len() >= cqe::Completion::SIZE => {
                 let completion = cqe::Completion::from_bytes(operation.buffer.read());
                 Q::response(queue, completion, received);
-                operation.buffer.give_back();
             }
             received => short(queue, received.map_or(0, |received| received.byte_len())),
         }
