@@ -289,6 +289,7 @@ impl From<ConnError> for CtrlError {
             | ConnError::Fault { qid, .. }
             | ConnError::Lost { qid, .. } => (ErrorStage::Transport, errno::ENOLINK, Some(qid)),
             ConnError::ShortResponse { qid, .. }
+            | ConnError::UnexpectedWrite { qid }
             | ConnError::UnknownCommand { qid, .. }
             | ConnError::Protocol { qid, .. } => (ErrorStage::Io, errno::EPROTO, Some(qid)),
             ConnError::Timeout { qid, .. } => (ErrorStage::Io, ETIMEDOUT, Some(qid)),

@@ -53,6 +53,11 @@ pub enum ConnError {
         /// Bytes of the response.
         length: usize,
     },
+    /// The target sent immediate data with an RDMA WRITE, which consumed the receive of a response.
+    UnexpectedWrite {
+        /// The queue.
+        qid: u16,
+    },
     /// The target answered a command that is not in flight.
     UnknownCommand {
         /// The queue.
@@ -110,6 +115,9 @@ impl fmt::Display for ConnError {
             }
             Self::ShortResponse { qid, length } => {
                 write!(f, "response of {length} bytes on queue {qid} is too short")
+            }
+            Self::UnexpectedWrite { qid } => {
+                write!(f, "RDMA WRITE with immediate data on queue {qid}")
             }
             Self::UnknownCommand { qid, command_id } => write!(
                 f,

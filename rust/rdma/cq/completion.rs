@@ -129,7 +129,20 @@ impl<'a> Completion<'a> {
         (self.result().is_ok() && is_message).then_some(self.wc.byte_len as usize)
     }
 
-    /// Returns the received message; `None` if the work request failed or is not a receive.
+    /// Returns the message that was received; `None` if the work request failed, or is no receive, or if an
+    /// RDMA write consumed it: then the buffer still has what it had before.
+    #[inline]
+    pub fn message(&self) -> Option<Received<'a>> {
+        let is_message = self.wc.opcode == bindings::ib_wc_opcode_IB_WC_RECV;
+        // INVARIANT: Both conditions are checked here.
+        (self.result().is_ok() && is_message).then_some(Received {
+            wc: self.wc,
+            registrations: self.registrations,
+        })
+    }
+
+    /// Returns the completed receive, of a message or of an RDMA write with immediate data; `None` if the
+    /// work request failed or is not a receive.
     #[inline]
     pub fn received(&self) -> Option<Received<'a>> {
         let is_receive = self.wc.opcode & bindings::ib_wc_opcode_IB_WC_RECV != 0;

@@ -80,12 +80,14 @@ impl<Q: ResponseHandler> Complete<Q> for Response {
             return failed(operation, queue, failure);
         }
         // A longer message does not fit the buffer, so the device fails it.
-        match completion.received() {
+        match completion.message() {
             Some(received) if received.byte_len() >= cqe::Completion::SIZE => {
                 let completion = cqe::Completion::from_bytes(operation.buffer.read());
                 Q::response(queue, completion, received);
             }
-            received => short(queue, received.map_or(0, |received| received.byte_len())),
+            Some(received) => short(queue, received.byte_len()),
+            // The buffer has an earlier response, perhaps with the identifier of a command in flight.
+            None => written(queue),
         }
         if let Err(unposted) = queue.post_receive(operation) {
             not_posted(queue, unposted);
@@ -109,6 +111,14 @@ fn short<Q: ResponseHandler>(queue: &QueuePair<Q>, length: usize) {
         qid: core.qid(),
         length,
     });
+}
+
+/// Reports a receive without a response: an RDMA write consumed it.
+#[cold]
+#[inline(never)]
+fn written<Q: ResponseHandler>(queue: &QueuePair<Q>) {
+    let core = queue.context().core();
+    core.report(ConnError::UnexpectedWrite { qid: core.qid() });
 }
 
 /// Drops a receive that could not be posted again.

@@ -240,6 +240,7 @@ static void await_signal(unsigned int limit)
 
 static void deliver(struct queue *queue, struct reply *reply)
 {
+	enum ibv_wr_opcode write = reply->immediate ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
 	bool early = reply->data_length && !reply->data_last;
 	unsigned int copy;
 
@@ -247,7 +248,7 @@ static void deliver(struct queue *queue, struct reply *reply)
 		hang_up(queue);
 	if (reply->hang_up || reply->silent)
 		return;
-	if (early && !move(queue, IBV_WR_RDMA_WRITE, reply->data_length, reply->address, reply->rkey))
+	if (early && !move(queue, write, reply->data_length, reply->address, reply->rkey))
 		return;
 	for (copy = 0; copy < reply->copies; copy++) {
 		if (!respond(queue, reply))

@@ -130,6 +130,8 @@ broken_io() {
 	dies 'response to command' trap-write cid 0x1000
 	dies 'response of 15 bytes' trap-read length 15
 	dies 'receive failed' trap-write length 17
+	# The receive has an earlier response.
+	dies 'RDMA WRITE with immediate data' trap-read immediate
 	dies 'disconnected' trap-write hang-up
 	dies 'failed' trap-read key "$NO_KEY"
 	# The target writes to wrong memory and sends no response.

@@ -131,6 +131,12 @@ broken_responses() {
 	done
 }
 
+# An RDMA WRITE with immediate data consumes a receive, which has an earlier response. The C driver takes it for
+# a response.
+writes_in_place_of_a_response() {
+	driver_is_c || recovers 'RDMA WRITE with immediate data' trap-read immediate
+}
+
 # The second response may come before the completion of the SEND: the command is still in flight then.
 answers_twice() {
 	recovers 'not in flight|answered twice' trap-read twice
@@ -195,6 +201,7 @@ main setup \
 	good_target \
 	leaves_keys_alone \
 	broken_responses \
+	writes_in_place_of_a_response \
 	answers_twice \
 	foreign_invalidations \
 	invalidates_another_key \

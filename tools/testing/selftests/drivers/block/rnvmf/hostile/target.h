@@ -90,6 +90,8 @@ struct reply {
 	bool silent;
 	bool hang_up;
 	bool data_last;
+	/* The data is written with immediate data, which consumes a receive of the host. */
+	bool immediate;
 	/* Longest time between the reply and the data in milliseconds, with data_last. SIGUSR1 ends it. */
 	unsigned int pause;
 };

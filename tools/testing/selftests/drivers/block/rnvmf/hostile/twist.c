@@ -40,6 +40,12 @@ static void twist_status(struct queue *queue, struct reply *reply)
 	reply->silent = false;
 }
 
+/* Replies with VALUE as status, after the data. */
+static void twist_fault(struct queue *queue, struct reply *reply)
+{
+	reply->status = value;
+}
+
 static void twist_result(struct queue *queue, struct reply *reply)
 {
 	reply->result = value;
@@ -165,6 +171,13 @@ static void twist_steal(struct queue *queue, struct reply *reply)
 	reply->data_length = 8;
 }
 
+/* Writes the data with immediate data, in place of a reply. */
+static void twist_immediate(struct queue *queue, struct reply *reply)
+{
+	reply->immediate = true;
+	reply->copies = 0;
+}
+
 /* Posts no receive again until SIGUSR1, so that the host gets RNR NAKs. */
 static void twist_deaf(struct queue *queue, struct reply *reply)
 {
@@ -221,6 +234,7 @@ static const struct twist twists[] = {
 	{ "deaf", twist_deaf }, { "stale", twist_stale }, { "keep-late", twist_keep_late },
 	{ "head", twist_head }, { "outlive", twist_outlive },
 	{ "part", twist_part }, { "activate", twist_activate },
+	{ "fault", twist_fault }, { "immediate", twist_immediate },
 };
 const struct twist *find_twist(const char *name)
 {
