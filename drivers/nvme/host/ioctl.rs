@@ -43,7 +43,7 @@ impl chrdev::Operations for Controller {
     fn ioctl(&self, call: &ioctl::Call) -> Result<c_int> {
         let asked = NvmeIoctl::from_number(call.number()).ok_or(ENOTTY)?;
         match asked {
-            NvmeIoctl::Admin(layout) => return admin(call, OPEN_MODE, self)?.write(call, layout),
+            NvmeIoctl::Admin(layout) => return admin(call, OPEN_MODE, self, layout),
             // A controller device names no namespace.
             NvmeIoctl::NamespaceId | NvmeIoctl::Io(_) => return Err(ENOTTY),
             NvmeIoctl::Reset | NvmeIoctl::SubsystemReset | NvmeIoctl::Rescan => {}

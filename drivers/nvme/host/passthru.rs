@@ -54,6 +54,8 @@ const ADMIN_TIMEOUT: Msecs = Msecs::from_secs(60);
 pub(crate) struct PassthruResult {
     status: Status,
     result: u64,
+    /// The target has answered. If it has not, no data arrived.
+    answered: bool,
 }
 
 impl PassthruResult {
@@ -62,6 +64,7 @@ impl PassthruResult {
         Self {
             status: completion.status(),
             result: completion.result,
+            answered: true,
         }
     }
 
@@ -70,27 +73,42 @@ impl PassthruResult {
         Self {
             status: Status::from_code(Code::HOST_PATH_ERROR),
             result: 0,
+            answered: false,
         }
     }
 
-    /// Returns whether the target executed the command without an error.
-    pub(crate) fn is_success(&self) -> bool {
-        self.status.is_success()
+    /// Writes the result and the data that the command received, if any, to the process's memory. Returns the
+    /// NVMe status, which the ioctl returns. Sleeps, as long as the process wants.
+    ///
+    /// As in the C host, a command that failed has data, too: the target may have sent some before it failed.
+    ///
+    /// # Errors
+    ///
+    /// `EFAULT`. The result is written even if the data cannot be, because the command was executed.
+    pub(crate) fn write(
+        self,
+        call: &ioctl::Call,
+        layout: PassthruLayout,
+        data: Option<(UserPtr, &[u8])>,
+    ) -> Result<c_int> {
+        self.write_result(call, layout)?;
+        if let Some((address, bytes)) = data.filter(|_| self.answered) {
+            write_user(address, bytes)?;
+        }
+        Ok(self.status.get().into())
     }
 
-    /// Writes the result to the user's structure, and returns the NVMe status, which the ioctl
-    /// returns.
-    pub(crate) fn write(self, call: &ioctl::Call, layout: PassthruLayout) -> Result<c_int> {
+    /// Writes the result to the user's structure.
+    fn write_result(&self, call: &ioctl::Call, layout: PassthruLayout) -> Result {
         let place = call.argument().wrapping_byte_add(layout.result_offset());
         let mut writer = UserSlice::new(place, layout.result_size()).writer();
         match layout {
             PassthruLayout::Result32 => {
                 let low = (self.result & 0xffff_ffff) as u32;
-                writer.write_slice(&low.to_ne_bytes())?;
+                writer.write_slice(&low.to_ne_bytes())
             }
-            PassthruLayout::Result64 => writer.write_slice(&self.result.to_ne_bytes())?,
+            PassthruLayout::Result64 => writer.write_slice(&self.result.to_ne_bytes()),
         }
-        Ok(self.status.get().into())
     }
 }
 
@@ -155,12 +173,14 @@ pub(crate) fn user_timeout(call: &ioctl::Call, user: &UserCommand) -> Option<Mse
     may_set.then(|| Msecs::new(user.timeout_ms))
 }
 
-/// Sends a user's admin command. Sleeps, for I/O too.
+/// Sends a user's admin command, and writes its result and data to the process's memory. Returns 0 or an NVMe
+/// status, like the C host. Sleeps, for I/O too.
 pub(crate) fn admin(
     call: &ioctl::Call,
     mode: OpenMode,
     controller: &dyn DiskController,
-) -> Result<PassthruResult> {
+    layout: PassthruLayout,
+) -> Result<c_int> {
     let user = read_command(call)?;
     let command = permitted(call, mode, admin_permission(&user), admin_command(&user))?;
     let address = user_buffer(&user)?;
@@ -181,15 +201,16 @@ pub(crate) fn admin(
         Err(CommandError::Code(error)) => return Err(error),
         Err(CommandError::TimedOut(_)) => return Err(EBUSY),
         Err(CommandError::ConnError(_) | CommandError::Cancelled | CommandError::Unanswered) => {
-            return Ok(PassthruResult::no_path())
+            return PassthruResult::no_path().write(call, layout, None)
         }
     };
-    if let (Some(address), Some(buffer), dma::Direction::FromDevice) =
-        (address, &reply.data, direction)
-    {
-        write_user(address, buffer.bytes())?;
-    }
-    Ok(PassthruResult::of(reply.completion))
+    let received = match (address, &reply.data, direction) {
+        (Some(address), Some(buffer), dma::Direction::FromDevice) => {
+            Some((address, buffer.bytes()))
+        }
+        _ => None,
+    };
+    PassthruResult::of(reply.completion).write(call, layout, received)
 }
 
 /// Copies the process's memory at `address` to `bytes`. Sleeps, as long as the process wants.
@@ -208,7 +229,7 @@ pub(crate) fn read_user(address: UserPtr, bytes: &mut [u8]) -> Result {
 /// # Errors
 ///
 /// `EFAULT`.
-pub(crate) fn write_user(address: UserPtr, bytes: &[u8]) -> Result {
+fn write_user(address: UserPtr, bytes: &[u8]) -> Result {
     UserSlice::new(address, bytes.len())
         .writer()
         .write_slice(bytes)

@@ -10,7 +10,6 @@ use crate::passthru::{
     read_user,
     user_buffer,
     user_timeout,
-    write_user,
     PassthruResult, //
 };
 use kernel::{
@@ -49,13 +48,14 @@ pub(super) fn ioctl(call: Ioctl<'_, Io>) -> Result<c_int> {
             let controller = call.data().controller.clone();
             // Leave the disk first: effects of the command may remove it, which waits for ioctls.
             let call = call.leave();
-            admin(&call, mode, &*controller)?.write(&call, layout)
+            admin(&call, mode, &*controller, layout)
         }
         NvmeIoctl::Io(layout) => {
             // Memory of the process is accessed outside, because removal of the disk waits for
             // ioctls, and a page fault may take any time.
             let (call, user) = call.outside(read_command)?;
             let command = permitted_io(&call, mode, &user)?;
+            let is_read = command.direction() == sqe::Direction::FromTarget;
             let most = call.max_transfer();
             let (call, mut data) = call.outside(|_| {
                 let address = user_buffer(&user)?;
@@ -64,13 +64,9 @@ pub(super) fn ioctl(call: Ioctl<'_, Io>) -> Result<c_int> {
             })?;
             let result = io(&call, &user, command, data.as_mut())?;
             let call = call.leave();
-            let data = data.filter(|_| result.is_success());
-            // The command was executed, so its result is told even if the data cannot be copied.
-            let status = result.write(&call, layout)?;
-            if let Some(data) = data {
-                data.copy_out(command.direction())?;
-            }
-            Ok(status)
+            let received = data.as_ref().filter(|_| is_read);
+            let received = received.map(|data| (data.address, &data.bytes[..]));
+            result.write(&call, layout, received)
         }
         NvmeIoctl::Reset | NvmeIoctl::SubsystemReset | NvmeIoctl::Rescan => Err(ENOTTY),
     }
@@ -141,14 +137,5 @@ impl UserData {
             read_user(address, &mut bytes)?;
         }
         Ok(Self { address, bytes })
-    }
-
-    /// Copies the data to the process if the command receives it. Sleeps, as long as the process
-    /// wants.
-    fn copy_out(&self, direction: sqe::Direction) -> Result {
-        match direction {
-            sqe::Direction::FromTarget => write_user(self.address, &self.bytes),
-            sqe::Direction::ToTarget => Ok(()),
-        }
     }
 }

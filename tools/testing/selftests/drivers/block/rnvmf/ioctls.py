@@ -18,6 +18,8 @@
                                  Identify and other admin commands
     ioctls.py patient DISK       send a read with the largest time-out
     ioctls.py hasty DISK         send a read and an Identify with a time-out of 1 ms
+    ioctls.py failed DEVICE      read the block 8192 of a disk, or the Changed Namespace List of a
+                                 controller; print the status, and whether there is data
     ioctls.py compat DEVICE      send an Identify as a 32-bit process does
     ioctls.py call DEVICE NAME   make a call without argument: reset, rescan or subsystem-reset
     ioctls.py open DEVICE NAME   print "opened", wait for a line, then make that call
@@ -318,6 +320,17 @@ def hasty(fd, nsid):
                     timeout_ms=1)[0]))
 
 
+def failed(fd, nsid):
+    """Send a command that the target fails after it has sent the data."""
+    area, good = memory(4096)
+    if is_controller(fd):
+        result, _ = call(fd, ADMIN, opcode=GET_LOG, addr=good, data_len=4096, cdw10=1023 << 16 | 4)
+    else:
+        result, _ = call(fd, IO, opcode=READ, nsid=nsid, addr=good, data_len=4096, cdw10=8192,
+                         cdw12=7)
+    print(told(result), "with data" if any(area) else "without data")
+
+
 def signalled(fd, name):
     """Make a call that SIGUSR1 interrupts; by libc, because fcntl.ioctl() would restart it."""
     signal.signal(signal.SIGUSR1, lambda *_: None)
@@ -353,7 +366,8 @@ def main():
         return
     fd = os.open(device, os.O_RDONLY if sys.argv[3:] == ["r"] else os.O_RDWR)
     nsid = 1 if is_controller(fd) else fcntl.ioctl(fd, ID)
-    of_namespace = {"refused": refused, "may": may, "patient": patient, "hasty": hasty}
+    of_namespace = {"refused": refused, "may": may, "patient": patient, "hasty": hasty,
+                    "failed": failed}
     if what in of_namespace:
         of_namespace[what](fd, nsid)
     elif what == "random":

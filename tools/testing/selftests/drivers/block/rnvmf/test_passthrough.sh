@@ -454,6 +454,24 @@ io_may_take_as_long_as_it_says() {
 	leave
 }
 
+# failed DEVICE: send a command that the target fails after it has sent the data; print the status, and whether
+# the process got data.
+failed() {
+	run python3 "$HERE/ioctls.py" failed "$1"
+	echo "$OUTPUT"
+}
+
+# A process gets the data that a target sends before it fails the command, as from the C host.
+failed_commands_have_data() {
+	connect_hostile trap-read fault 0x4281
+	run dd if=/dev/urandom of="/dev/${CTRL}n1" bs=4k seek=1024 count=1 oflag=direct
+	same "a failed read" '0x4281 with data' "$(failed "/dev/${CTRL}n1")"
+	leave
+	connect_hostile changed fault 0x4006
+	same "a failed Get Log Page" '0x4006 with data' "$(failed "/dev/$CTRL")"
+	leave
+}
+
 # Without a connection the reset and rescan ioctls fail with EBUSY.
 what_is_not_live_is_busy() {
 	local name process asked
@@ -610,6 +628,7 @@ main setup \
 	ends_with_the_connection \
 	commands_may_take_as_long_as_they_say \
 	io_may_take_as_long_as_it_says \
+	failed_commands_have_data \
 	what_is_not_live_is_busy \
 	waits_for_a_reset_end_with_a_signal \
 	waits_to_be_alone_end_with_a_signal \
