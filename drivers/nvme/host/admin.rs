@@ -311,8 +311,9 @@ impl Admin<'_> {
     /// Sends a keep-alive, and restarts `timer`. Sleeps.
     pub(crate) fn keep_alive(&self, timer: &KeepAliveTimer) -> Result<(), CtrlError> {
         timer.restart();
+        // A limit, not a deadline, so that the message has the keep-alive time-out and no remainder of it.
         let admin = Admin {
-            deadline: Deadline::after(timer.timeout()).min(self.deadline),
+            timeout: timer.timeout().min(self.timeout),
             ..*self
         };
         let error = match admin.send(Command::keep_alive(), None) {

@@ -220,7 +220,7 @@ falls_silent() {
 	EVENTS=0 AFTER=2 hostile keep-alive silent
 	follow_hostile -k 3 -o json
 	follows '\{"schema":1,"followed":\{"traddr":"'"$TARGET4"'","trsvcid":4477,.*"genctr":1,"numrec":0\}'
-	complains '"message":"keep-alive: no response from the target in (3 s|2[0-9]{3} ms)",.*"next_attempt":[0-9]+'
+	complains '"message":"keep-alive: no response from the target in 3 s",.*"next_attempt":[0-9]+'
 	[ "$(count keep-alive)" -ge 3 ] || fail "$(count keep-alive) Keep Alive commands, expected at least 3"
 	kill -TERM "$FOLLOWER"
 	ends 0
