@@ -331,6 +331,7 @@ impl<T: Transport> BlkOps<T> {
         controller.weak.note_loss();
         // I/O may wait for this request.
         memory::without_io(|| queue.disconnect());
+        controller.weak.recover_if_lost();
         // SAFETY: By the safety requirements of this function, `rq` is valid.
         match unsafe { bindings::is_in_flight(rq) } {
             // The device has not returned the memory of the command.

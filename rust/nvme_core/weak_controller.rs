@@ -3,7 +3,10 @@
 //! A reference to a controller that does not keep it alive.
 
 use crate::bindings;
-use core::ptr::NonNull;
+use core::{
+    mem,
+    ptr::NonNull, //
+};
 use kernel::{
     device::Device,
     fmt,
@@ -115,10 +118,13 @@ impl WeakController {
         let Some(target) = &mut *target else {
             return;
         };
-        if target.recover(cause) || target.lost {
+        if target.recover(cause) {
             return;
         }
-        target.lost = true;
+        let is_first = !mem::replace(&mut target.lost, true);
+        // Also if it is not the first: for a loss that was only noted, the work item was not queued, and another
+        // queue may have a command for which a sequence waits.
+        //
         // SAFETY: By the invariants of `Target`, all are valid. The functions may be called in any
         // context.
         let state = unsafe {
@@ -126,12 +132,14 @@ impl WeakController {
             bindings::ctrl_state(target.ctrl.as_ptr())
         };
         // In the state RESETTING, the first cause has been logged.
-        if state != bindings::nvme_ctrl_state_NVME_CTRL_RESETTING {
+        if is_first && state != bindings::nvme_ctrl_state_NVME_CTRL_RESETTING {
             dev_warn!(target.device(), "{}\n", cause);
         }
     }
 
-    /// Notes that the caller ends a connection while the controller is not live. Any context.
+    /// Notes that the caller ends a connection while the controller is not live. The caller disconnects the
+    /// queue, then calls [`recover_if_lost`](Self::recover_if_lost): the controller may have become live since.
+    /// Any context.
     pub(crate) fn note_loss(&self) {
         if let Some(target) = &mut *self.target.lock() {
             target.lost = true;
