@@ -25,7 +25,11 @@ use core::{
 };
 use kernel::{
     prelude::*,
-    str::CStr, //
+    str::CStr,
+    time::{
+        delay::fsleep,
+        Delta, //
+    }, //
 };
 use rrdma::{
     memory,
@@ -305,6 +309,10 @@ impl<T: Transport> BlkOps<T> {
         // SAFETY: By the safety requirements of this function, `rq` is valid. blk-mq holds a
         // reference to its queue.
         let queue = unsafe { Self::queue((*rq).mq_hctx) };
+        // SAFETY: By the safety requirements of this function.
+        if unsafe { Self::ends_by_polling(queue, rq) } {
+            return bindings::blk_eh_timer_return_BLK_EH_DONE;
+        }
         // SAFETY: The queue is part of a controller of this transport.
         let controller = unsafe { Controller::<T>::from_raw(queue.ctrl.as_ptr()) };
         // SAFETY: By the safety requirements of this function, `rq` is valid. The result is a
@@ -338,6 +346,34 @@ impl<T: Transport> BlkOps<T> {
             true => bindings::blk_eh_timer_return_BLK_EH_RESET_TIMER,
             false => bindings::blk_eh_timer_return_BLK_EH_DONE,
         }
+    }
+
+    /// Polls for a request that timed out, if its queue is polled: its user may have stopped polling, for example
+    /// because the process was stopped. The C driver takes the request for lost. Returns whether the request has
+    /// ended. Sleeps.
+    ///
+    /// # Safety
+    ///
+    /// Those of [`timeout`](Self::timeout), and `queue` is that of `rq`.
+    unsafe fn ends_by_polling(queue: &HwQueue<T>, rq: *mut bindings::request) -> bool {
+        /// More than one: another thread may be polling, and a region may have to be invalidated first.
+        const TURNS: u32 = 10;
+
+        // SAFETY: By the safety requirements of this function, `rq` is valid. A request has an initialised
+        // hardware queue.
+        let kind = unsafe { (*(*rq).mq_hctx).type_ };
+        if u32::from(kind) != bindings::hctx_type_HCTX_TYPE_POLL {
+            return false;
+        }
+        for _ in 0..TURNS {
+            T::poll(&queue.data);
+            // SAFETY: By the safety requirements of this function, `rq` is valid.
+            if !unsafe { bindings::is_in_flight(rq) } {
+                return true;
+            }
+            fsleep(Delta::from_millis(1));
+        }
+        false
     }
 
     /// Assigns a queue of the controller to a hardware queue. `FIRST` is the QID of hardware queue 0.

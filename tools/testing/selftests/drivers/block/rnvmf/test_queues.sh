@@ -5,6 +5,7 @@
 # each case.
 
 . "$(dirname "$0")/lib.sh"
+. "$HERE/lib/unpolled.sh"
 
 # One queue of each kind. Without keep-alive the host sends no commands of its own, and only I/O
 # detects a loss.
@@ -169,23 +170,6 @@ grants() {
 	comes_back
 }
 
-# start_unpolled: submit a polled read without polling for it. A line to $SCRATCH/poll makes the
-# process poll. IO is its PID.
-start_unpolled() {
-	mkfifo "$SCRATCH/poll"
-	python3 "$HERE/unpolled.py" "$(disk "$CTRL" 1)" <>"$SCRATCH/poll" >"$SCRATCH/unpolled" 2>&1 &
-	IO=$!
-	defer rm "$SCRATCH/poll"
-	defer end_process $IO
-	wait_until "$SOON" grep -qs sent "$SCRATCH/unpolled" || fail "$(<"$SCRATCH/unpolled")"
-}
-
-polls() {
-	echo >"$SCRATCH/poll"
-	wait_until "$SOON" process_ended "$IO" || fail "the polled read did not end"
-	same result "sent $1" "$(tr '\n' ' ' <"$SCRATCH/unpolled" | sed 's/ $//')"
-}
-
 nothing_in_flight() {
 	[ "$(tr -d ' \n' <"/sys/block/${CTRL}n1/inflight")" = 00 ]
 }
@@ -196,7 +180,7 @@ timeout_polls_first() {
 	connect "$TARGET4" "${KINDS[@]}"
 	# The target answers within this time.
 	echo 3000 >"/sys/block/${CTRL}n1/queue/io_timeout"
-	start_unpolled
+	start_unpolled "$(disk "$CTRL" 1)"
 	wait_until "$SOON" nothing_in_flight || fail "the time-out handler did not complete the read"
 	polls 4096
 	[[ $(kernel_log) != *" on queue "*" timed out"* ]] || fail "the command timed out: $(kernel_log)"
@@ -206,7 +190,7 @@ disconnect_does_not_wait_for_who_polls() {
 	local began took
 	single
 	connect "$TARGET4" "${KINDS[@]}"
-	start_unpolled
+	start_unpolled "$(disk "$CTRL" 1)"
 	began=$(now)
 	disconnect "$CTRL"
 	took=$(($(now) - began))

@@ -5,6 +5,7 @@
 # or fails after the configured times.
 
 . "$(dirname "$0")/lib.sh"
+. "$HERE/lib/unpolled.sh"
 
 # The host detects a loss and reconnects quickly.
 CONNECT_OPTIONS=(-k "$SLOWDOWN" -c 1)
@@ -202,6 +203,27 @@ polled_io_comes_back() {
 	is_verified
 }
 
+# A process that does not poll, for example because it was stopped, does not end the connection.
+timeout_polls_first() {
+	! driver_is_c || skip "nvme-rdma takes a command for lost for which nobody polls"
+	local limit
+	start_pair
+	connect "$TARGET4" -i 1 -W 1 -P 1
+	wait_until "$SOON" has_disk "$CTRL" 1 || fail "$CTRL has no namespace 1"
+	# The target answers within this time.
+	for limit in "/sys/class/nvme/$CTRL"/nvme*n1/queue/io_timeout; do
+		echo 3000 >"$limit"
+	done
+	start_unpolled "$(disk "$CTRL" 1)"
+	wait_until "$SOON" nothing_in_flight || fail "the time-out handler did not complete the read"
+	polls 4096
+	same "losses" 0 "$(logged "$CTRL: .*starting error recovery")"
+}
+
+nothing_in_flight() {
+	! grep -q '[1-9]' "/sys/class/nvme/$CTRL"/nvme*n1/inflight
+}
+
 # ctrl_loss_tmo ends: the controller is deleted, and I/O fails.
 is_given_up() {
 	start_pair
@@ -335,6 +357,7 @@ main setup \
 	queues_follow_what_is_granted \
 	hardware_queues_are_changed_for_another_number \
 	polled_io_comes_back \
+	timeout_polls_first \
 	is_given_up \
 	io_fails_before_it_is_given_up \
 	disconnect_from_silent_target \
