@@ -703,11 +703,9 @@ impl<U: Ulp> SlotLookup for Requests<U> {
     }
 
     #[inline(always)]
-    fn complete(queue: &Queue<U>, completion: Completion, payload: Option<U::Payload>) {
-        if let Some(payload) = payload {
-            let core = &queue.core;
-            U::complete(&core.data, &core.stats, completion, payload);
-        }
+    fn complete(queue: &Queue<U>, completion: Completion, payload: U::Payload) {
+        let core = &queue.core;
+        U::complete(&core.data, &core.stats, completion, payload);
     }
 }
 
@@ -731,8 +729,7 @@ impl<U: Ulp> SlotLookup for Commands<U> {
     // Such a command returns its error to the thread that sends it.
     fn finish(_queue: &Queue<U>, _unsent: Unsent<Option<Buffer>>) {}
 
-    fn complete(queue: &Queue<U>, completion: Completion, data: Option<Option<Buffer>>) {
-        let data = data.flatten();
+    fn complete(queue: &Queue<U>, completion: Completion, data: Option<Buffer>) {
         match queue.tag_kind(completion.command_id().tag().get()) {
             Some(TagKind::Admin(admin)) => admin.pending.deliver(Reply { completion, data }),
             Some(TagKind::Aer(aer)) => {

@@ -21,7 +21,7 @@ use core::fmt;
 /// State of a request. A driver keeps one per tag.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RequestState {
-    /// Not posted: the tag is free, or the request is being prepared.
+    /// Not posted: the tag is free, or the request is being prepared or completed.
     Idle,
     /// Posted without a region; neither sent nor answered.
     Posted,
@@ -58,6 +58,9 @@ pub enum RequestEvent {
     Response(RemoteInvalidation),
     /// The local invalidation of the region completed.
     LocalInvalidateDone,
+    /// The request was to complete, but the region keeps its data: nothing proves that the key is
+    /// invalid.
+    NotReleased,
     /// The queue is drained: the device owns nothing of the request, and the target has no access.
     Drained,
 }
@@ -103,6 +106,8 @@ pub enum ProtocolError {
     UnexpectedInvalidation,
     /// The target invalidated another key than that of the request's region.
     WrongInvalidation,
+    /// Nothing proves that the key of the request's region is invalid.
+    UnprovenInvalidation,
 }
 
 impl RequestState {
@@ -159,6 +164,7 @@ impl RequestState {
             (_, RequestEvent::SendDone) => self.send_done(),
             (_, RequestEvent::Response(invalidation)) => self.response(invalidation),
             (_, RequestEvent::LocalInvalidateDone) => self.local_invalidate_done(),
+            (_, RequestEvent::NotReleased) => Self::not_released(),
         }
     }
 
@@ -239,6 +245,14 @@ impl RequestState {
         }
     }
 
+    /// Makes a request broken that was to complete, so that it waits for the drain. It is idle, unlike
+    /// those of [`broken`](Self::broken).
+    #[inline]
+    const fn not_released() -> (Self, RequestAction) {
+        let error = ProtocolError::UnprovenInvalidation;
+        (Self::Broken, RequestAction::ProtocolError(error))
+    }
+
     /// Completes a request that is posted. One that is idle has completed before.
     #[inline]
     const fn drained(self) -> (Self, RequestAction) {
@@ -273,6 +287,7 @@ impl fmt::Display for ProtocolError {
                 "remote invalidation of a key for a request without a region"
             }
             Self::WrongInvalidation => "remote invalidation of the key of another request",
+            Self::UnprovenInvalidation => "no proof that the key of the request is invalid",
         })
     }
 }

@@ -18,7 +18,10 @@ use kernel::{
 };
 use nvme_proto::{
     format::cid::CommandId,
-    policy::limits::transfer::InlineLimit, //
+    policy::{
+        limits::transfer::InlineLimit,
+        request_state::ProtocolError, //
+    },
 };
 use rrdma::{
     rdma::{
@@ -163,5 +166,21 @@ pub(super) fn unknown_command<Q: QueueContext>(queue: &QueuePair<Q>, id: Command
     core.report(ConnError::UnknownCommand {
         qid: core.qid(),
         command_id: id.get(),
+    });
+}
+
+/// Reports a response that violates the protocol. The command stays until the queue is drained.
+#[cold]
+#[inline(never)]
+pub(super) fn protocol_error<Q: QueueContext>(
+    queue: &QueuePair<Q>,
+    id: CommandId,
+    error: ProtocolError,
+) {
+    let core = queue.context().core();
+    core.report(ConnError::Protocol {
+        qid: core.qid(),
+        command_id: id.get(),
+        error,
     });
 }

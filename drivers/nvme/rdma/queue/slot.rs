@@ -13,6 +13,7 @@ use super::{
         UlpOf, //
     },
     queue_core::{
+        protocol_error,
         unknown_command,
         QueueContext,
         QueueCore, //
@@ -25,7 +26,6 @@ use super::{
     },
 };
 use crate::{
-    conn_error::ConnError,
     stats::{
         AnsweredCommand,
         Counters,
@@ -96,9 +96,8 @@ pub(super) trait SlotLookup: CommandKind {
     /// its payload. Any context.
     fn finish(queue: &Self::Queue, unsent: Unsent<Self::Payload>);
 
-    /// Completes a command. The target no longer has access to `payload`. `payload` is `None` if
-    /// the region still holds it, or if the command was sent without one. Softirq context.
-    fn complete(queue: &Self::Queue, completion: cqe::Completion, payload: Option<Self::Payload>);
+    /// Completes a command. The target no longer has access to `payload`. Softirq context.
+    fn complete(queue: &Self::Queue, completion: cqe::Completion, payload: Self::Payload);
 }
 
 /// Slot of one tag. It owns the tag's capsule while no work request does.
@@ -428,14 +427,7 @@ impl<K: SlotLookup> Slot<K> {
                     self.end(queue, state, response.completion, response.invalidation);
                 }
             }
-            RequestAction::ProtocolError(error) => {
-                let core = queue.context().core();
-                core.report(ConnError::Protocol {
-                    qid: core.qid(),
-                    command_id: state.id.get(),
-                    error,
-                });
-            }
+            RequestAction::ProtocolError(error) => protocol_error(queue, state.id, error),
         }
     }
 
@@ -457,7 +449,8 @@ impl<K: SlotLookup> Slot<K> {
         }
     }
 
-    /// Completes a command that is sent and answered, and whose key is invalid.
+    /// Completes a command that is sent and answered, and whose key is invalid. Reports a violation of
+    /// the protocol if the region does not release the payload: then the command ends at the drain.
     #[inline(always)]
     fn end(
         &self,
@@ -470,13 +463,16 @@ impl<K: SlotLookup> Slot<K> {
             return;
         };
         let remotely_invalidated = invalidation.is_some();
-        let payload = match invalidation {
-            // If this proves nothing, the result is `None`: the request then ends at the drain.
+        let released = match invalidation {
             Some(invalidation) => capsule.region.release_invalidated(invalidation),
             None => capsule.region.release(),
         };
+        // Each command has a payload, which its region holds since it was prepared.
+        let Some(payload) = released else {
+            return Self::not_released(queue, state);
+        };
         let (status, result) = (completion.status(), completion.result);
-        let (position, retries) = (capsule.position, retries::<K>(&payload));
+        let (position, retries) = (capsule.position, K::retries(&payload));
         let (core, command) = (queue.context().core(), &mut capsule.command);
         UlpOf::<K>::trace_ended(move || {
             ended::<K>(core, command, retries, CommandEnd { status, result })
@@ -490,6 +486,17 @@ impl<K: SlotLookup> Slot<K> {
         // From now on, the tag may be reused.
         state.free();
         K::complete(queue.context(), completion, payload);
+    }
+
+    /// Reports a command whose region still holds the payload after its last event. The slot stays in
+    /// use, because the target may access the payload until the queue is drained.
+    // Gets no more than the common path has in registers.
+    #[cold]
+    #[inline(never)]
+    fn not_released(queue: &QueuePair<K::Queue>, mut state: ClaimGuard<'_, SlotState<K>>) {
+        if let RequestAction::ProtocolError(error) = state.apply(RequestEvent::NotReleased) {
+            protocol_error(queue, state.id, error);
+        }
     }
 
     /// Ends the command of the slot, if there is one, and returns its payload. Sleeps.

@@ -16,7 +16,7 @@ const ALL: [RequestState; 9] = [
     RequestState::Broken,
 ];
 
-const EVENTS: [RequestEvent; 9] = [
+const EVENTS: [RequestEvent; 10] = [
     RequestEvent::Post { region: false },
     RequestEvent::Post { region: true },
     RequestEvent::PostFailed,
@@ -25,24 +25,26 @@ const EVENTS: [RequestEvent; 9] = [
     RequestEvent::Response(RemoteInvalidation::Own),
     RequestEvent::Response(RemoteInvalidation::Foreign),
     RequestEvent::LocalInvalidateDone,
+    RequestEvent::NotReleased,
     RequestEvent::Drained,
 ];
 
 /// The table of transitions, written independently of the code. For each state, in the order of the
 /// events above: the next state and a letter for the action. Letters are `.` wait, `I` invalidate,
 /// `C` complete, and the errors `n` not posted, `p` already posted, `s` already sent, `a` already
-/// answered, `i` not invalidating, `u` unexpected invalidation, `w` wrong invalidation.
+/// answered, `i` not invalidating, `u` unexpected invalidation, `w` wrong invalidation, `r` unproven
+/// invalidation.
 const TABLE: [&str; 9] = [
-    // post, with region, failed, sent, response, own, foreign, local, drained
-    "1. 2. 0n 0n 0n 0n 0n 0n 0.", // idle
-    "8p 8p 0. 3. 5. 8u 8u 8i 0C", // posted
-    "8p 8p 0. 4. 6. 5. 8w 8i 0C", // posted, region
-    "8p 8p 8s 8s 0C 8u 8u 8i 0C", // sent
-    "8p 8p 8s 8s 7I 0C 8w 8i 0C", // sent, region
-    "8p 8p 8s 0C 8a 8a 8a 8i 0C", // answered
-    "8p 8p 8s 7I 8a 8a 8a 8i 0C", // answered, region
-    "8p 8p 8s 8s 8a 8a 8a 0C 0C", // invalidating
-    "8p 8p 8. 8. 8. 8. 8. 8. 0C", // broken
+    // post, with region, failed, sent, response, own, foreign, local, not released, drained
+    "1. 2. 0n 0n 0n 0n 0n 0n 8r 0.", // idle
+    "8p 8p 0. 3. 5. 8u 8u 8i 8r 0C", // posted
+    "8p 8p 0. 4. 6. 5. 8w 8i 8r 0C", // posted, region
+    "8p 8p 8s 8s 0C 8u 8u 8i 8r 0C", // sent
+    "8p 8p 8s 8s 7I 0C 8w 8i 8r 0C", // sent, region
+    "8p 8p 8s 0C 8a 8a 8a 8i 8r 0C", // answered
+    "8p 8p 8s 7I 8a 8a 8a 8i 8r 0C", // answered, region
+    "8p 8p 8s 8s 8a 8a 8a 0C 8r 0C", // invalidating
+    "8p 8p 8. 8. 8. 8. 8. 8. 8. 0C", // broken
 ];
 
 fn letter(outcome: RequestAction) -> char {
@@ -58,6 +60,7 @@ fn letter(outcome: RequestAction) -> char {
             ProtocolError::NotInvalidating => 'i',
             ProtocolError::UnexpectedInvalidation => 'u',
             ProtocolError::WrongInvalidation => 'w',
+            ProtocolError::UnprovenInvalidation => 'r',
         },
     }
 }
@@ -135,6 +138,10 @@ impl Model {
                 }
             }
             RequestEvent::LocalInvalidateDone => self.region_valid = false,
+            RequestEvent::NotReleased => {
+                self.posted = true;
+                self.region_valid = true;
+            }
             RequestEvent::Post { .. } => {}
         }
         self.broken |= matches!(outcome, RequestAction::ProtocolError(_));
@@ -154,7 +161,8 @@ fn completes_only_when_all_is_over() {
         for event in EVENTS {
             let (after, outcome) = state.after(event);
             let mut real = model;
-            if state != RequestState::Idle || outcome == RequestAction::Wait {
+            let is_posted = state != RequestState::Idle || event == RequestEvent::NotReleased;
+            if is_posted || outcome == RequestAction::Wait {
                 real = model.apply(event, outcome);
             }
             if outcome == RequestAction::Complete {
@@ -171,6 +179,25 @@ fn completes_only_when_all_is_over() {
 }
 
 #[test]
+fn a_request_that_is_not_released_ends_at_the_drain() {
+    let answer = RequestEvent::Response(RemoteInvalidation::Own);
+    let (mut state, outcome) = RequestState::SentRegion.after(answer);
+    assert_eq!(outcome, RequestAction::Complete);
+    let error = RequestAction::ProtocolError(ProtocolError::UnprovenInvalidation);
+    for (event, outcome) in [
+        (RequestEvent::NotReleased, error),
+        (answer, RequestAction::Wait),
+        (RequestEvent::NotReleased, RequestAction::Wait),
+        (RequestEvent::Drained, RequestAction::Complete),
+    ] {
+        let (after, actual) = state.after(event);
+        assert_eq!(actual, outcome, "{event:?}");
+        state = after;
+    }
+    assert_eq!(state, RequestState::Idle);
+}
+
+#[test]
 fn each_error_has_a_message() {
     let errors = ALL
         .iter()
@@ -181,7 +208,7 @@ fn each_error_has_a_message() {
     });
     let errors: BTreeSet<(char, String)> = errors.collect();
     let messages: BTreeSet<&str> = errors.iter().map(|(_, message)| &**message).collect();
-    assert_eq!((errors.len(), messages.len()), (7, 7));
+    assert_eq!((errors.len(), messages.len()), (8, 8));
 }
 
 #[test]
