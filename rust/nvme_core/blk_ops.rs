@@ -299,7 +299,8 @@ impl<T: Transport> BlkOps<T> {
     }
 
     /// Starts error recovery if the controller is live. Otherwise a sequence of this crate or of
-    /// nvme-core waits for the request, so its queue is disconnected, which cancels it.
+    /// nvme-core waits for the request, so its queue is disconnected, which cancels it. Does neither for a
+    /// request that a device keeps since an earlier connection.
     ///
     /// # Safety
     ///
@@ -323,6 +324,10 @@ impl<T: Transport> BlkOps<T> {
 
         // SAFETY: By the safety requirements of this function, `rq` is valid.
         let tag = unsafe { (&raw const (*rq).tag).read_volatile() };
+        if u32::try_from(tag).is_ok_and(|tag| T::is_kept(&queue.data, tag)) {
+            // The end of its connection has logged it.
+            return bindings::blk_eh_timer_return_BLK_EH_RESET_TIMER;
+        }
         dev_warn!(
             device,
             "I/O tag {} ({}) QID {} timeout\n",

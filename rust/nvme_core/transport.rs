@@ -59,6 +59,7 @@ pub struct TransferLimits {
 /// | [`stop`](Self::stop)                         | work items; may sleep                         |
 /// | [`disconnect`](Self::disconnect)             | work items and time-outs; may sleep           |
 /// | [`queue_rq`](Self::queue_rq), [`queue_rqs`](Self::queue_rqs), [`commit_rqs`](Self::commit_rqs) | RCU read-side critical section |
+/// | [`is_kept`](Self::is_kept)                   | time-outs                                     |
 /// | [`poll`](Self::poll)                         | any                                           |
 /// | [`submit_async_event`](Self::submit_async_event) | work item; may sleep                      |
 pub trait Transport: Sized + Send + Sync + 'static {
@@ -143,6 +144,10 @@ pub trait Transport: Sized + Send + Sync + 'static {
 
     /// Sends requests that [`queue_rq`](Self::queue_rq) took but deferred. Must not sleep.
     fn commit_rqs(queue: &Self::Queue, guard: &rcu::Guard);
+
+    /// Returns whether a device keeps the request with this tag since an earlier connection of the queue.
+    /// Such a request never ends. False for a request of the present connection. Any context.
+    fn is_kept(queue: &Self::Queue, tag: u32) -> bool;
 
     /// Handles completions of a polled queue, and returns their number. Any context.
     fn poll(queue: &Self::Queue) -> u32;

@@ -100,6 +100,12 @@ impl<T> Claim<T> {
         self.take(KEPT)
     }
 
+    /// Returns whether the value is claimed or kept. It may be neither by the time this returns.
+    #[inline]
+    pub fn is_claimed(&self) -> bool {
+        self.state.load(Ordering::Relaxed) != FREE
+    }
+
     #[inline]
     fn take(&self, from: u32) -> Option<ClaimGuard<'_, T>> {
         self.state

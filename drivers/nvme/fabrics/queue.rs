@@ -10,6 +10,7 @@ use kernel::{
     new_mutex,
     prelude::*,
     sync::{
+        rcu,
         Arc,
         Mutex, //
     },
@@ -25,7 +26,8 @@ use rrdma::{
     sync::{
         Deadline,
         Msecs,
-        RcuSlot, //
+        RcuSlot,
+        RelaxedBool, //
     },
 };
 
@@ -49,6 +51,8 @@ pub(crate) struct RdmaQueue {
     pub(crate) queue_pair: RcuSlot<QueuePair<Queue>>,
     #[pin]
     current: Mutex<Option<Current>>,
+    /// The device keeps a request of an earlier connection, whose end did not return it.
+    device_keeps: RelaxedBool,
 }
 
 impl RdmaQueue {
@@ -64,6 +68,7 @@ impl RdmaQueue {
                 association,
                 queue_pair: RcuSlot::new(),
                 current <- new_mutex!(None, "nvme_rdma_rust::RdmaQueue"),
+                device_keeps: RelaxedBool::new(false),
             }),
             GFP_KERNEL,
         )
@@ -98,14 +103,30 @@ impl RdmaQueue {
         let mut current = self.current.lock();
         self.stop_current(&mut current);
         if let Some(current) = current.take() {
-            Queue::end(&current.connection, |request| {
+            let keeps = Queue::end(&current.connection, |request| {
                 self.quiesce(&current, &request);
                 request.cancel();
             });
+            if keeps {
+                self.device_keeps.set(true);
+            }
         }
         if self.qid == 0 {
             self.association.release_device();
         }
+    }
+
+    /// Returns whether the device keeps the request of a tag since an earlier connection. Such a request
+    /// never ends. Any context.
+    pub(crate) fn is_kept(&self, tag: u32) -> bool {
+        if !self.device_keeps.get() {
+            return false;
+        }
+        // The tag of a kept request is never used again. Without a queue pair, the disconnect that is under
+        // way ends all other requests.
+        let guard = rcu::read_lock();
+        let queue_pair = self.queue_pair.read(&guard);
+        queue_pair.is_none_or(|queue_pair| !queue_pair.context().has_request(tag))
     }
 
     /// Holds a write until the target can no longer execute it: the target has disconnected or acknowledged

@@ -299,6 +299,10 @@ impl Transport for Rdma {
         }
     }
 
+    fn is_kept(queue: &Self::Queue, tag: u32) -> bool {
+        queue.is_kept(tag)
+    }
+
     fn poll(queue: &Self::Queue) -> u32 {
         let guard = rcu::read_lock();
         let queue_pair = queue.queue_pair.read(&guard);

@@ -67,7 +67,7 @@
 //!
 //! ```ignore
 //! // drivers/nvme/host/controller/association.rs
-//! Queue::end(connection, |payload| {
+//! let keeps = Queue::end(connection, |payload| {
 //!     end_inflight(payload.into_request(), inflight, stats, held);
 //! });
 //! ```

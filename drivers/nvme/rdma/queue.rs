@@ -64,6 +64,7 @@ use response::{
 };
 use send_batch::SendBatch;
 use slot::{
+    KeptByDevice,
     Loaded,
     Slot,
     SlotLookup, //
@@ -498,6 +499,14 @@ impl<U: Ulp> Queue<U> {
         self.disconnected.wait_timeout(limit)
     }
 
+    /// Returns whether a block request with this tag has a command on the queue. The device may keep a
+    /// request of an earlier queue, see [`end`](Self::end). Any context.
+    pub fn has_request(&self, tag: u32) -> bool {
+        let slot = usize::try_from(tag).ok();
+        let slot = slot.and_then(|tag| self.requests.get(tag));
+        slot.is_some_and(Slot::is_in_use)
+    }
+
     /// Reports that the command of a tag timed out. Any context.
     pub fn report_timeout(&self, tag: u32) {
         self.core.report(ConnError::Timeout {
@@ -513,22 +522,29 @@ impl<U: Ulp> Queue<U> {
     }
 
     /// Ends the connection, and passes the payloads in flight to `end`, which may sleep. Sleeps until the
-    /// device has returned the work requests. A payload whose capsule it keeps is leaked.
+    /// device has returned the work requests.
+    ///
+    /// Returns whether the device keeps a block request: it did not return the capsule. Then the payload is
+    /// leaked, and the request never ends.
     ///
     /// Submitters must no longer be able to find the queue.
-    pub fn end(connection: &Connected<Self>, end: impl Fn(U::Payload)) {
+    pub fn end(connection: &Connected<Self>, end: impl Fn(U::Payload)) -> bool {
         let this = connection.queue_pair().context();
         this.core.set_ending();
         connection.disconnect();
-        this.reclaim(end);
+        this.reclaim(end)
     }
 
-    /// Ends the commands in flight of a drained queue. Sleeps.
-    fn reclaim(&self, end: impl Fn(U::Payload)) {
+    /// Ends the commands in flight of a drained queue. Returns whether the device keeps a block request.
+    /// Sleeps.
+    fn reclaim(&self, end: impl Fn(U::Payload)) -> bool {
         self.batch.abandon(self);
+        let mut keeps = false;
         for slot in &self.requests {
-            if let Some(payload) = slot.reclaim(&self.core) {
-                end(payload);
+            match slot.reclaim(&self.core) {
+                Ok(Some(payload)) => end(payload),
+                Ok(None) => {}
+                Err(KeptByDevice) => keeps = true,
             }
         }
         // Frees the buffers of the other commands.
@@ -540,6 +556,7 @@ impl<U: Ulp> Queue<U> {
         if let Some(aer) = &self.aer {
             drop(aer.slot.reclaim(&self.core));
         }
+        keeps
     }
 
     /// Returns the slot of a tag that no block request has.

@@ -217,9 +217,14 @@ impl Association {
         let held = holds.then_some(&controller.held_writes);
         for connection in &self.io {
             let stats = connection.queue_pair().context().stats();
-            Queue::end(connection, |payload| {
+            let keeps = Queue::end(connection, |payload| {
                 end_inflight(payload.into_request(), inflight, stats, held);
             });
+            if keeps {
+                // Any hardware queue may have sent it: several share a queue while their number changes.
+                let hctxs = self.tag_set.data().iter();
+                hctxs.for_each(|hctx| hctx.set_device_keeps());
+            }
         }
         // Requests that wait for a retry delay are dispatched now, like the others.
         self.tag_set.kick_requeued();

@@ -23,13 +23,19 @@ use rrdma::{
         RequestRef, //
     },
     rdma::qp::QueuePair,
-    sync::RcuSlot,
+    sync::{
+        RcuSlot,
+        RelaxedBool, //
+    },
 };
 
 /// The queue pair of a hardware queue, while there is one.
 #[derive(Default)]
 pub(crate) struct HctxQueue {
     pub(crate) queue: RcuSlot<QueuePair<Queue>>,
+    /// A device keeps a request of an earlier queue pair, whose end did not return it. The request may be
+    /// one of another hardware queue.
+    device_keeps: RelaxedBool,
 }
 
 impl HctxQueue {
@@ -47,6 +53,19 @@ impl HctxQueue {
             // one.
             Queue::ring(&old, &rcu::read_lock());
         }
+    }
+
+    /// Records that a device keeps a request of a queue pair that has ended. Any context.
+    pub(crate) fn set_device_keeps(&self) {
+        self.device_keeps.set(true);
+    }
+
+    /// Returns whether a device keeps the request since an earlier queue pair than `queue`, the present one.
+    /// Such a request never ends. Any context.
+    pub(super) fn is_kept(&self, queue: &Queue, request: &RequestRef<Io>) -> bool {
+        // The tag of a kept request is never used again. Requests in flight are on `queue`: it is replaced
+        // only when the number of hardware queues changes, and blk-mq waits for the kept request before.
+        self.device_keeps.get() && !queue.has_request(request.tag())
     }
 
     /// Polls the queue for a request that timed out, because its user may have stopped polling.

@@ -135,11 +135,17 @@ impl Operations for Io {
         if hctx.poll_timed_out(request) {
             return TimeoutAction::Done;
         }
-        request.data().set_timed_out();
         let guard = rcu::read_lock();
+        let queue = hctx.queue.read(&guard);
+        let queue = queue.as_ref().map(|queue| queue.context());
+        if queue.is_some_and(|queue| hctx.is_kept(queue, request)) {
+            // The end of its connection has logged it.
+            return TimeoutAction::ResetTimer;
+        }
+        request.data().set_timed_out();
         // Without a queue, teardown has begun already.
-        if let Some(queue) = hctx.queue.read(&guard) {
-            queue.context().report_timeout(request.tag());
+        if let Some(queue) = queue {
+            queue.report_timeout(request.tag());
         }
         // The device may still access the memory of the request, so only teardown can end it.
         TimeoutAction::ResetTimer

@@ -110,6 +110,10 @@ pub(super) struct Slot<K: CommandKind> {
     orphan: Claim<Option<Operation<Capsule<K>>>>,
 }
 
+/// The device did not return the capsule of a command when the queue was drained. The capsule is
+/// leaked, with the payload.
+pub(super) struct KeptByDevice;
+
 /// A capsule that is ready to be posted.
 pub(super) struct Loaded<K: CommandKind> {
     pub(super) capsule: Operation<Capsule<K>>,
@@ -499,13 +503,27 @@ impl<K: SlotLookup> Slot<K> {
         }
     }
 
+    /// Returns whether a command has the slot: one that is being prepared, is in flight, or waits for the
+    /// drain. Any context.
+    pub(super) fn is_in_use(&self) -> bool {
+        self.state.is_claimed()
+    }
+
     /// Ends the command of the slot, if there is one, and returns its payload. Sleeps.
     ///
-    /// The queue must be drained. If the device did not return the capsule, the memory is leaked
-    /// and this is logged.
-    pub(super) fn reclaim(&self, core: &QueueCore<UlpOf<K>>) -> Option<K::Payload> {
+    /// The queue must be drained.
+    ///
+    /// # Errors
+    ///
+    /// [`KeptByDevice`], which is logged.
+    pub(super) fn reclaim(
+        &self,
+        core: &QueueCore<UlpOf<K>>,
+    ) -> Result<Option<K::Payload>, KeptByDevice> {
         let state = self.state.try_resume();
-        let mut state = state.or_else(|| self.state.try_claim())?;
+        let Some(mut state) = state.or_else(|| self.state.try_claim()) else {
+            return Ok(None);
+        };
         let was_in_flight = state.state != RequestState::Idle;
         state.apply(RequestEvent::Drained);
         state.response = None;
@@ -513,8 +531,9 @@ impl<K: SlotLookup> Slot<K> {
         let Some(capsule) = state.capsule.take().or(orphan) else {
             if was_in_flight {
                 UlpOf::<K>::log_kept_by_device(core.id, state.id.tag());
+                return Err(KeptByDevice);
             }
-            return None;
+            return Ok(None);
         };
         let mut capsule = capsule.into_inner();
         let was_in_flight = was_in_flight && capsule.in_flight != InFlightWr::Nothing;
@@ -527,7 +546,7 @@ impl<K: SlotLookup> Slot<K> {
             let (command, retries) = (&mut capsule.command, retries::<K>(&payload));
             UlpOf::<K>::trace_ended(|| ended::<K>(core, command, retries, CommandEnd::QUEUE_GONE));
         }
-        payload
+        Ok(payload)
     }
 }
 
