@@ -21,8 +21,21 @@ use crate::{
     },
 };
 use core::ptr;
-use kernel::prelude::*;
-use rrdma::errno;
+use kernel::{
+    prelude::*,
+    time::{
+        delay::fsleep,
+        Delta, //
+    },
+    types::NotThreadSafe, //
+};
+use rrdma::{
+    errno,
+    sync::{
+        Deadline,
+        Msecs, //
+    },
+};
 
 /// Maximum number of entries of an I/O queue. C: `NVME_RDMA_MAX_QUEUE_SIZE`.
 const MAX_ENTRIES: u16 = 256;
@@ -304,7 +317,7 @@ fn set_queue_counts<T: Transport>(controller: &Controller<T>) -> Result<(), Setu
 }
 
 /// Connects the queues that the tag set has, adapts it to the number that the target grants, then
-/// connects the others.
+/// connects the others. Sets the number of queues to those that are connected.
 fn connect_io<T: Transport>(
     controller: &Controller<T>,
     tag_sets: TagSets,
@@ -313,26 +326,112 @@ fn connect_io<T: Transport>(
     // SAFETY: The tag set is allocated.
     let hw_queues = || unsafe { (*controller.io_tag_set.get()).nr_hw_queues };
     // SAFETY: The controller is initialised; only this thread changes the number of queues.
-    let granted = unsafe { (*ctrl).queue_count };
+    let granted = unsafe { (*ctrl).queue_count }.saturating_sub(1);
     // There may be fewer queues than before, or more.
-    let end = hw_queues().saturating_add(1).min(granted);
+    let (before, end) = (hw_queues(), hw_queues().min(granted).saturating_add(1));
     connect_queues(controller, controller.queues(1..end))?;
-    if tag_sets == TagSets::Keep && hw_queues() != granted.saturating_sub(1) {
-        change_hw_queues(controller)?;
+    if tag_sets == TagSets::Keep && before != granted {
+        change_hw_queues(controller, before, granted)?;
     }
-    let now = hw_queues().saturating_add(1);
-    connect_queues(controller, controller.queues(end..now))
+    let count = hw_queues().saturating_add(1);
+    connect_queues(controller, controller.queues(end..count))?;
+    // There may still be fewer than the target grants. The next connect asks for all again. Polled queues are
+    // last, so the others are of the same kind then.
+    //
+    // SAFETY: As above.
+    unsafe { (*ctrl).queue_count = count };
+    Ok(())
 }
 
-/// Changes the number of hardware queues to that of the I/O queues of the controller.
+/// The scan lock of nvme-core: while this exists, nvme-core adds no disk.
+struct ScanLock<'a, T: Transport> {
+    controller: &'a Controller<T>,
+    _owner: NotThreadSafe,
+}
+
+impl<'a, T: Transport> ScanLock<'a, T> {
+    /// Takes the lock within `limit`; `None` if another thread has it for longer. Sleeps.
+    ///
+    /// The owner may wait for I/O, and for admin commands, of the queues that this thread connects. It may also
+    /// wait for the owner of the subsystem's lock, which may wait for another controller. So this thread must
+    /// not wait without a limit.
+    ///
+    /// # Errors
+    ///
+    /// `ENOTCONN` if a connection was lost, or the controller is being deleted.
+    fn take(controller: &'a Controller<T>, limit: Msecs) -> Result<Option<Self>, SetupError> {
+        let ctrl = controller.as_raw();
+        let deadline = Deadline::after(limit);
+        // SAFETY: The controller is initialised. The lock is released by this thread, when `Self` is dropped.
+        while !unsafe { bindings::trylock_scan(ctrl) } {
+            if controller.weak.is_lost()
+                || controller.state() != bindings::nvme_ctrl_state_NVME_CTRL_CONNECTING
+            {
+                return Err(errno::ENOTCONN.into());
+            }
+            if deadline.left() == Msecs::new(0) {
+                return Ok(None);
+            }
+            // The owner may wait for I/O, which the connected queues carry.
+            //
+            // SAFETY: The controller and its tag set are initialised.
+            unsafe { bindings::nvme_unquiesce_io_queues(ctrl) };
+            fsleep(Delta::from_millis(10));
+        }
+        Ok(Some(Self {
+            controller,
+            _owner: NotThreadSafe,
+        }))
+    }
+}
+
+impl<T: Transport> Drop for ScanLock<'_, T> {
+    fn drop(&mut self) {
+        // SAFETY: `take` has taken the lock, in this thread.
+        unsafe { bindings::unlock_scan(self.controller.as_raw()) };
+    }
+}
+
+/// Changes the number of hardware queues from `now` to `granted`, the number of I/O queues that the target
+/// grants. If `granted` is larger, the number may also stay until the next connect. Sleeps.
 ///
-/// Not called if the number stays: blk-mq would still write the maps of CPUs to queues again, since the tag
-/// set has several, while nvme-core may add a disk. The disk could find the maps empty, and then frees the
-/// tags of all disks. nvme-rdma calls it always.
-fn change_hw_queues<T: Transport>(controller: &Controller<T>) -> Result<(), SetupError> {
+/// Meanwhile nvme-core must not add a disk. The disk could find the maps of CPUs to queues empty, and then
+/// frees the tags of all disks. nvme-rdma does not prevent that.
+///
+/// Not called if the number stays: blk-mq would still write the maps again, since the tag set has several.
+/// nvme-rdma calls it always.
+///
+/// # Errors
+///
+/// Those of [`ScanLock::take`]; `EBUSY` if there must be fewer hardware queues, but nvme-core has its lock;
+/// `ENODEV` if I/O does not end.
+fn change_hw_queues<T: Transport>(
+    controller: &Controller<T>,
+    now: u32,
+    granted: u32,
+) -> Result<(), SetupError> {
+    /// Longest wait for the scan lock to add hardware queues. The controller is usable without them.
+    const TO_ADD: Msecs = Msecs::from_secs(1);
+    /// Longest wait for the scan lock to remove hardware queues, which have no I/O queue any more. Then this
+    /// attempt to connect fails.
+    const TO_REMOVE: Msecs = Msecs::from_secs(10);
+
     let ctrl = controller.as_raw();
+    let adds = granted > now;
+    let Some(_no_scan) = ScanLock::take(controller, if adds { TO_ADD } else { TO_REMOVE })? else {
+        dev_warn!(
+            controller.device(),
+            "cannot change from {} to {} I/O queues: a namespace scan or passthrough command is in progress\n",
+            now,
+            granted
+        );
+        return match adds {
+            true => Ok(()),
+            false => Err(EBUSY.into()),
+        };
+    };
     // SAFETY: The controller and its tag set are initialised. The queues of the disks are frozen while the
-    // number changes.
+    // number changes, and nvme-core adds none.
     unsafe {
         bindings::nvme_start_freeze(ctrl);
         // nvme-core may have quiesced the queues since the teardown.
@@ -341,8 +440,7 @@ fn change_hw_queues<T: Transport>(controller: &Controller<T>) -> Result<(), Setu
             bindings::nvme_unfreeze(ctrl);
             return Err(ENODEV.into());
         }
-        let count = (*ctrl).queue_count.saturating_sub(1);
-        bindings::blk_mq_update_nr_hw_queues((*ctrl).tagset, count as c_int);
+        bindings::blk_mq_update_nr_hw_queues((*ctrl).tagset, granted as c_int);
         bindings::nvme_unfreeze(ctrl);
     }
     Ok(())

@@ -227,3 +227,13 @@ nvme_core_helper_add_reconnects(struct nvme_ctrl *ctrl)
 	atomic_long_add(ctrl->nr_reconnects, &ctrl->acc_reconnects);
 	ctrl->nr_reconnects = 0;
 }
+
+__nvme_core_helper bool nvme_core_helper_trylock_scan(struct nvme_ctrl *ctrl)
+{
+	return mutex_trylock(&ctrl->scan_lock);
+}
+
+__nvme_core_helper void nvme_core_helper_unlock_scan(struct nvme_ctrl *ctrl)
+{
+	mutex_unlock(&ctrl->scan_lock);
+}
