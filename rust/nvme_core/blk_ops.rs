@@ -428,6 +428,10 @@ impl<T: Transport> BlkOps<T> {
         // SAFETY: By the safety requirements of this function, and see `BlkOps`. The numbers do not
         // change meanwhile: by the invariants of `Controller`, only this thread changes them.
         unsafe {
+            // If there are no polled queues, nvme-fabrics leaves their map as it is.
+            for map in &mut (*set).map {
+                map.nr_queues = 0;
+            }
             let ctrl = (*set).driver_data.cast();
             let io_queues = Controller::<T>::from_raw(ctrl).io_queues.get();
             bindings::nvmf_map_queues(set, ctrl, io_queues.cast());

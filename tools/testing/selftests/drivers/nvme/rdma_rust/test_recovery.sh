@@ -150,15 +150,30 @@ queues_follow_what_is_granted() {
 	same queue_count 3 "$(ctrl_field "$CTRL" queue_count)"
 	VERIFY_OPTIONS=(--numjobs=2 --io_size=6m --offset_increment=6m)
 	start_verify
+	grants 1
+	grants 2
+	is_verified
+}
+
+# grants COUNT: let the target grant so many I/O queues, and wait until the controller has them.
+grants() {
 	# A write to attr_qid_max makes the target delete its controllers.
-	echo 1 >"$NVMET/subsystems/$NQN/attr_qid_max"
-	wait_until "$SOON" has_queues 2 || fail "queue_count is $(ctrl_field "$CTRL" queue_count)"
+	echo "$1" >"$NVMET/subsystems/$NQN/attr_qid_max"
+	wait_until "$SOON" has_queues $(($1 + 1)) || fail "queue_count is $(ctrl_field "$CTRL" queue_count)"
 	comes_back
-	same "hardware queues" 1 "$(hardware_queues)"
-	echo 2 >"$NVMET/subsystems/$NQN/attr_qid_max"
-	wait_until "$SOON" has_queues 3 || fail "queue_count is $(ctrl_field "$CTRL" queue_count)"
-	comes_back
-	same "hardware queues" 2 "$(hardware_queues)"
+	same "hardware queues" "$1" "$(hardware_queues)"
+}
+
+# The target no longer grants the queues for writes and for polling, and then does.
+kinds_of_queues_follow_what_is_granted() {
+	[ "$MULTIPATH" = Y ] || skip "requests stay in a hardware queue that goes away"
+	! driver_is_c || skip "nvme-rdma maps CPUs to queues that are gone"
+	start_pair
+	connect "$TARGET4" -i 1 -W 1 -P 1
+	same queue_count 4 "$(ctrl_field "$CTRL" queue_count)"
+	start_verify
+	grants 1
+	grants 3
 	is_verified
 }
 
@@ -355,6 +370,7 @@ main setup \
 	reset_while_it_is_created \
 	reset_while_disks_are_added \
 	queues_follow_what_is_granted \
+	kinds_of_queues_follow_what_is_granted \
 	hardware_queues_are_changed_for_another_number \
 	polled_io_comes_back \
 	timeout_polls_first \
