@@ -205,27 +205,14 @@ impl RequestState {
         if let Some(answered) = self.answered_first(invalidation) {
             return (answered, RequestAction::Wait);
         }
-        match self {
-            Self::Posted | Self::Sent => match invalidation {
-                RemoteInvalidation::None => self.answered(),
-                RemoteInvalidation::Own | RemoteInvalidation::Foreign => {
-                    self.broken(ProtocolError::UnexpectedInvalidation)
-                }
-            },
-            Self::PostedRegion | Self::SentRegion => match invalidation {
-                RemoteInvalidation::None => self.answered_region(),
-                RemoteInvalidation::Own => self.answered(),
-                RemoteInvalidation::Foreign => self.broken(ProtocolError::WrongInvalidation),
-            },
+        // The two functions above handle each response after which no region is valid.
+        match (self, invalidation) {
+            (Self::Posted | Self::Sent, _) => self.broken(ProtocolError::UnexpectedInvalidation),
+            (Self::PostedRegion | Self::SentRegion, RemoteInvalidation::Foreign) => {
+                self.broken(ProtocolError::WrongInvalidation)
+            }
+            (Self::PostedRegion | Self::SentRegion, _) => self.answered_region(),
             _ => self.broken(ProtocolError::AlreadyAnswered),
-        }
-    }
-
-    #[inline]
-    const fn answered(self) -> (Self, RequestAction) {
-        match self {
-            Self::Sent | Self::SentRegion => (Self::Idle, RequestAction::Complete),
-            _ => (Self::Answered, RequestAction::Wait),
         }
     }
 
