@@ -43,7 +43,7 @@ impl<'a> EffectsLog<'a> {
 impl EffectsEntry {
     const SIZE: usize = 4;
 
-    const SUPPORTED: u32 = 1 << 0;
+    const SUPPORTED: u32 = 1;
     const CONTENT: u32 = 1 << 1;
     const NAMESPACE_CAPABILITY: u32 = 1 << 2;
     const NAMESPACE_INVENTORY: u32 = 1 << 3;

@@ -51,7 +51,7 @@ impl Capabilities {
     /// Memory page size if MPSMIN is 0, as a power of two.
     const MIN_PAGE_SHIFT: u8 = 12;
 
-    const COMMAND_SET_NVM: u8 = 1 << 0;
+    const COMMAND_SET_NVM: u8 = 1;
     const COMMAND_SET_SELECTABLE: u8 = 1 << 6;
     const COMMAND_SET_NONE: u8 = 1 << 7;
 
@@ -155,9 +155,9 @@ impl fmt::Display for Unsupported {
 pub struct Configuration(u32);
 
 impl Configuration {
-    const NVM_COMMAND_SET: u32 = 0 << 4;
+    const NVM_COMMAND_SET: u32 = 0;
     const ALL_COMMAND_SETS: u32 = 6 << 4;
-    const ENABLE: u32 = 1 << 0;
+    const ENABLE: u32 = 1;
     const SHUTDOWN: u32 = 3 << 14;
     const SHUTDOWN_NORMAL: u32 = 1 << 14;
     /// IOSQES and IOCQES: entries of 2^6 and 2^4 bytes.
@@ -206,7 +206,7 @@ pub enum Progress {
 }
 
 impl ControllerStatus {
-    const READY: u32 = 1 << 0;
+    const READY: u32 = 1;
     const FATAL: u32 = 1 << 1;
     const SHUTDOWN: u32 = 3 << 2;
     const SHUTDOWN_COMPLETE: u32 = 2 << 2;

@@ -271,12 +271,15 @@ mod tests {
 
     #[test]
     fn an_entry_of_the_core_gets_an_identifier_and_keeps_the_rest() {
-        let mut bytes = core::array::from_fn(|at| at as u8);
-        let mut copy = [0xaa; 64];
-        Command::copy_of_core(&bytes, CommandId::from_wire(0xb123), &mut copy);
-        bytes[1..4].copy_from_slice(&[0x41, 0x23, 0xb1]);
-        bytes[24..40].fill(0xaa);
-        assert_eq!(copy, bytes);
+        for flags in [0x01, 0x41] {
+            let mut bytes = core::array::from_fn(|at| at as u8);
+            bytes[1] = flags;
+            let mut copy = [0xaa; 64];
+            Command::copy_of_core(&bytes, CommandId::from_wire(0xb123), &mut copy);
+            bytes[1..4].copy_from_slice(&[0x41, 0x23, 0xb1]);
+            bytes[24..40].fill(0xaa);
+            assert_eq!(copy, bytes, "{flags:#x}");
+        }
     }
 
     #[test]

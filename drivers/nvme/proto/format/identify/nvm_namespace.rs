@@ -57,6 +57,7 @@ mod tests {
     fn layout() {
         let mut data = [0; 4096];
         data[16..20].copy_from_slice(&[9, 8, 7, 6]);
+        data[264..268].copy_from_slice(&[4, 3, 2, 1]);
         data[268..272].copy_from_slice(&[1, 2, 3, 4]);
         data[284..288].copy_from_slice(&[5, 6, 7, 8]);
         let expected = NvmNamespace {
@@ -67,7 +68,7 @@ mod tests {
         assert_eq!(NvmNamespace::parse(&data, 1), Ok(expected));
         assert_eq!(NvmNamespace::parse(&data[..4095], 1), Err(ShortData(4095)));
         let last = NvmNamespace::parse(&data, 63).unwrap();
-        assert_eq!(last.extended_format, 0);
+        assert_eq!(last.extended_format, 0x0102_0304);
         let beyond = NvmNamespace::parse(&data, 64).unwrap();
         assert!(beyond.has_simple_protection());
     }

@@ -71,7 +71,10 @@ mod tests {
             (b"abcdef", "abcdef"),
         ];
         for (field, text) in cases {
-            assert_eq!(Text::new(*field).as_str(), text);
+            let decoded = Text::new(*field);
+            assert_eq!(decoded.as_str(), text);
+            assert_eq!(format!("{decoded:8}|"), format!("{text:8}|"));
+            assert_eq!(format!("{decoded:?}"), format!("{text:?}"));
         }
     }
 

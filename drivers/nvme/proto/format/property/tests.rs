@@ -22,12 +22,11 @@ fn capabilities() {
 fn configurations() {
     let selectable = NVMET.configure().unwrap();
     assert_eq!(selectable.get(), 0x0046_0060);
-    assert_eq!(selectable.enabled().get(), 0x0046_0061);
-    assert_eq!(selectable.enabled().shut_down().get(), 0x0046_4061);
-    assert_eq!(
-        selectable.enabled().shut_down().disabled().get(),
-        0x0046_0060
-    );
+    let enabled = selectable.enabled();
+    assert_eq!(enabled.get(), 0x0046_0061);
+    assert_eq!(enabled.enabled(), enabled);
+    assert_eq!(enabled.shut_down().get(), 0x0046_4061);
+    assert_eq!(enabled.shut_down().disabled().get(), 0x0046_0060);
     assert_eq!(selectable.shut_down().enabled().get(), 0x0046_0061);
     for sets in [1 << 37, 1 << 44] {
         assert_eq!(Capabilities(sets).configure().unwrap().get(), 0x0046_0000);

@@ -107,6 +107,11 @@ mod tests {
             *Command::connect(io).as_bytes(),
             entry(0x7f, 1, [0x0102_0000, 0x0004_007f, 0, 0, 0, 0])
         );
+        for params in [admin, io] {
+            assert_eq!(Command::connect(params).connect_params(), Some(params));
+        }
+        let other = Command::property_get(Property::Status);
+        assert_eq!(other.connect_params(), None);
     }
 
     #[test]

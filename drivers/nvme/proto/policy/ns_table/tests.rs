@@ -315,4 +315,8 @@ fn limits_can_change_in_place() {
     assert_eq!(table.get(2).unwrap().limits.capacity_sectors, 1);
     assert_eq!(table.get(1).unwrap().limits.capacity_sectors, 1000);
     assert!(table.get_mut(3).is_none());
+    for disk in table.disks_mut() {
+        disk.limits.read_only = true;
+    }
+    assert!(table.disks().iter().all(|disk| disk.limits.read_only));
 }

@@ -32,6 +32,15 @@ fn kinds_are_of_io_queues() {
 }
 
 #[test]
+fn a_kind_is_an_index_below_the_number_of_kinds() {
+    let kinds = [IoOp::Read, IoOp::Write, IoOp::Flush, IoOp::Other];
+    assert!(kinds
+        .into_iter()
+        .map(|kind| kind as usize)
+        .eq(0..IoOp::COUNT));
+}
+
+#[test]
 fn block_counts() {
     assert_eq!(BlockCount::new(0), None);
     assert_eq!(BlockCount::new(1), Some(BlockCount(0)));

@@ -166,6 +166,7 @@ fn block_sizes_and_capacity() {
             (limits.block_shift, limits.capacity_sectors),
             (shift, sectors)
         );
+        assert_eq!(limits.block_size(), 1 << shift);
     }
     let large = TestInputs::with(|w| (w.namespace.format.data_shift, w.max_block_shift) = (16, 16));
     assert_eq!(large.unwrap().max_sectors, 2048);
@@ -254,6 +255,8 @@ fn protection() {
         ((8, 3, 0, 0), Ok(Protection::Guard)),
         ((8, 3, 0, 0x100), Ok(Protection::Guard)),
         ((8, 3, ELBAS, 0), Ok(Protection::Guard)),
+        ((8, 1, ELBAS, 0x100), Err(UnsupportedNamespace::Metadata(8))),
+        ((8, 2, ELBAS, 0x100), Err(UnsupportedNamespace::Metadata(8))),
         ((8, 3, ELBAS, 0x100), Err(UnsupportedNamespace::Metadata(8))),
         ((8, 0, 0, 0), Err(UnsupportedNamespace::Metadata(8))),
         ((8, 4, 0, 0), Err(UnsupportedNamespace::Metadata(8))),
