@@ -61,7 +61,7 @@ pub use op::Op;
 pub use operations::{Operations, TimeoutAction};
 pub use queue_counts::{QueueCounts, QueueKinds};
 pub use ranges::Range;
-pub use request::{Refused, Request, RequestRef};
+pub use request::{poll_timed_out, Refused, Request, RequestRef};
 pub use request_payload::RequestPayload;
 pub use status::Status;
 pub use tag_set::{TagSet, TagSetConfig};

@@ -23,7 +23,11 @@ use core::{
 };
 use kernel::{
     pr_warn_once,
-    prelude::*, //
+    prelude::*,
+    time::{
+        delay::fsleep,
+        Delta, //
+    },
 };
 
 /// Private data behind each `struct request` (`blk_mq_rq_to_pdu()`): the driver data, and the
@@ -454,4 +458,22 @@ impl<T: Operations> Refused<T> {
             status => self.request.complete(status),
         }
     }
+}
+
+/// Polls for a request of a polled hardware queue that timed out: its user may have stopped polling, for
+/// example because the process was stopped. Returns whether the request has ended. Sleeps.
+///
+/// `poll` polls the hardware queue. `has_ended` returns whether the request has ended.
+pub fn poll_timed_out(poll: impl Fn(), has_ended: impl Fn() -> bool) -> bool {
+    /// More than one: another thread may be polling, and a driver may need several completions for a request.
+    const TURNS: u32 = 10;
+
+    for _ in 0..TURNS {
+        poll();
+        if has_ended() {
+            return true;
+        }
+        fsleep(Delta::from_millis(1));
+    }
+    false
 }

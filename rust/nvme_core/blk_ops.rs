@@ -25,13 +25,10 @@ use core::{
 };
 use kernel::{
     prelude::*,
-    str::CStr,
-    time::{
-        delay::fsleep,
-        Delta, //
-    }, //
+    str::CStr, //
 };
 use rrdma::{
+    block::poll_timed_out,
     memory,
     sync::rcu_guard, //
 };
@@ -353,32 +350,22 @@ impl<T: Transport> BlkOps<T> {
         }
     }
 
-    /// Polls for a request that timed out, if its queue is polled: its user may have stopped polling, for example
-    /// because the process was stopped. The C driver takes the request for lost. Returns whether the request has
-    /// ended. Sleeps.
+    /// Polls for a request that timed out, if its queue is polled. The C driver takes the request for lost.
+    /// Returns whether the request has ended. Sleeps.
     ///
     /// # Safety
     ///
     /// Those of [`timeout`](Self::timeout), and `queue` is that of `rq`.
     unsafe fn ends_by_polling(queue: &HwQueue<T>, rq: *mut bindings::request) -> bool {
-        /// More than one: another thread may be polling, and a region may have to be invalidated first.
-        const TURNS: u32 = 10;
-
         // SAFETY: By the safety requirements of this function, `rq` is valid. A request has an initialised
         // hardware queue.
         let kind = unsafe { (*(*rq).mq_hctx).type_ };
-        if u32::from(kind) != bindings::hctx_type_HCTX_TYPE_POLL {
-            return false;
-        }
-        for _ in 0..TURNS {
+        // SAFETY: By the safety requirements of this function, `rq` is valid.
+        let has_ended = || unsafe { !bindings::is_in_flight(rq) };
+        let poll = || {
             T::poll(&queue.data);
-            // SAFETY: By the safety requirements of this function, `rq` is valid.
-            if !unsafe { bindings::is_in_flight(rq) } {
-                return true;
-            }
-            fsleep(Delta::from_millis(1));
-        }
-        false
+        };
+        u32::from(kind) == bindings::hctx_type_HCTX_TYPE_POLL && poll_timed_out(poll, has_ended)
     }
 
     /// Assigns a queue of the controller to a hardware queue. `FIRST` is the QID of hardware queue 0.

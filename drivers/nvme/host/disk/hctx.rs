@@ -6,19 +6,14 @@ use super::{
     Io,
     Queue, //
 };
-use kernel::{
-    sync::{
-        rcu,
-        Arc, //
-    },
-    time::{
-        delay::fsleep,
-        Delta, //
-    },
+use kernel::sync::{
+    rcu,
+    Arc, //
 };
 use nvme_proto::policy::limits::queue_counts::IoQueueCounts;
 use rrdma::{
     block::{
+        poll_timed_out,
         QueueCounts,
         RequestRef, //
     },
@@ -68,26 +63,25 @@ impl HctxQueue {
         self.device_keeps.get() && !queue.has_request(request.tag())
     }
 
-    /// Polls the queue for a request that timed out, because its user may have stopped polling.
-    /// Returns whether the request has ended. Sleeps.
+    /// Polls the queue, if it is polled, for a request that timed out. Returns whether the request has ended.
+    /// Sleeps.
     pub(super) fn poll_timed_out(&self, request: &RequestRef<Io>) -> bool {
-        /// More than one: another thread may be polling, and a region may have to be invalidated
-        /// first.
-        const TURNS: u32 = 10;
-        for _ in 0..TURNS {
-            {
-                let guard = rcu::read_lock();
-                match self.queue.read(&guard) {
-                    Some(queue) if queue.context().is_polled() => queue.context().poll(),
-                    _ => return false,
-                };
-            }
-            if !request.is_under_way() {
-                return true;
-            }
-            fsleep(Delta::from_millis(1));
+        let is_polled = {
+            let guard = rcu::read_lock();
+            let queue = self.queue.read(&guard);
+            queue.is_some_and(|queue| queue.context().is_polled())
+        };
+        if !is_polled {
+            return false;
         }
-        false
+        poll_timed_out(
+            || {
+                if let Some(queue) = self.queue.read(&rcu::read_lock()) {
+                    queue.context().poll();
+                }
+            },
+            || !request.is_under_way(),
+        )
     }
 }
 
