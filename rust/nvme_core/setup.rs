@@ -431,10 +431,7 @@ fn change_hw_queues<T: Transport>(
             now,
             granted
         );
-        return match adds {
-            true => Ok(()),
-            false => Err(EBUSY.into()),
-        };
+        return if adds { Ok(()) } else { Err(EBUSY.into()) };
     };
     // SAFETY: The controller and its tag set are initialised. The queues of the disks are frozen while the
     // number changes, and nvme-core adds none.

@@ -528,6 +528,7 @@ impl<U: Ulp> Queue<U> {
     /// leaked, and the request never ends.
     ///
     /// Submitters must no longer be able to find the queue.
+    #[must_use = "a request that the device keeps times out for ever"]
     pub fn end(connection: &Connected<Self>, end: impl Fn(U::Payload)) -> bool {
         let this = connection.queue_pair().context();
         this.core.set_ending();

@@ -35,7 +35,8 @@ use kernel::prelude::*;
 pub struct ReceiveMemory {
     pieces: [bindings::ib_sge; 2],
     count: c_int,
-    /// The second buffer was passed to the CPU. It may be large, so it is not returned to the device in vain.
+    /// Whether the CPU has read the second buffer since it was posted. Only then it is returned to the device,
+    /// because that takes longer the larger the buffer is.
     has_second: bool,
     /// Serial number of the domain.
     domain: u64,

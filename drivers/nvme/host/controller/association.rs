@@ -289,9 +289,9 @@ impl Association {
 
 /// Tears down an admin queue. Sleeps.
 pub(super) fn end_admin(admin: &Connected<Queue>) {
-    // An admin queue has no block requests.
+    // An admin queue has no block requests, so the device keeps none.
     let stats = admin.queue_pair().context().stats();
-    Queue::end(admin, |payload| {
+    let _ = Queue::end(admin, |payload| {
         end_inflight(payload.into_request(), InflightPolicy::Fail, stats, None);
     });
 }

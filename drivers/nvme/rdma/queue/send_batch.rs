@@ -139,11 +139,11 @@ impl<K: SlotLookup> SendBatch<K> {
         let added = waiting.push(queue, capsule, build);
         // A submitter whose command was not added may not ring later.
         if doorbell == Doorbell::Ring || waiting.is_full() || added.is_err() {
-            self.post(queue, guard, waiting);
+            self.post_and_free(queue, guard, waiting);
         } else {
             self.any.set(true);
             if let Err(waiting) = waiting.free_unless_called() {
-                self.post(queue, guard, waiting);
+                self.post_and_free(queue, guard, waiting);
             }
         }
         added
@@ -164,13 +164,13 @@ impl<K: SlotLookup> SendBatch<K> {
     pub(super) fn send(&self, queue: &QueuePair<K::Queue>, guard: &rcu::Guard) {
         let _no_preempt = NoPreempt::begin();
         if let Some(waiting) = self.waiting.claim_or_call() {
-            self.post(queue, guard, waiting);
+            self.post_and_free(queue, guard, waiting);
         }
     }
 
     /// Posts all commands of the batch, and frees it. A call meanwhile is for commands that are posted here.
     #[inline(always)]
-    fn post(
+    fn post_and_free(
         &self,
         queue: &QueuePair<K::Queue>,
         guard: &rcu::Guard,
