@@ -183,6 +183,30 @@ target_may_never_come() {
 	shuts_down
 }
 
+# A connection may fail between the stop and the signal. A program that fails at the signal is that
+# case, at any speed of the machine.
+fails_while_it_is_stopped() {
+	local fails=$ROOT/etc/systemd/system/rnvmf-late.service.d/fails.conf status
+	connections "$CONNECTIONS" "-a $TARGET4 -n $NQN"
+	printf '%s\n' '[Service]' ExecStart= \
+		"ExecStart=/bin/sh -c 'trap \"exit \$\$(cat $SCRATCH/status)\" TERM; echo >$SCRATCH/ready; sleep infinity & wait'" \
+		>"$fails"
+	defer rm "$fails"
+	echo 1 >"$SCRATCH/status"
+	boots
+	for status in 1 3 4 5; do
+		echo $status >"$SCRATCH/status"
+		run "${INSIDE[@]}" systemctl start rnvmf.service rnvmf-late.service
+		wait_until "$DONE" test -e "$SCRATCH/ready" || fail "rnvmf-late.service did not start"
+		rm "$SCRATCH/ready"
+		run "${INSIDE[@]}" systemctl stop rnvmf.service
+		same "state of rnvmf-late.service that ended with $status" inactive \
+			"$(unit rnvmf-late.service ActiveState)"
+	done
+	connected 0
+	shuts_down
+}
+
 # A stop during a connect is no failure, whichever of the two units is connecting.
 is_stopped_while_it_tries() {
 	local unit
@@ -288,6 +312,7 @@ main setup \
 	target_may_be_late \
 	target_may_be_late_at_a_reload \
 	target_may_never_come \
+	fails_while_it_is_stopped \
 	is_stopped_while_it_tries \
 	what_is_mounted_stays_connected \
 	is_reloaded_and_restarted \
