@@ -9,7 +9,10 @@ use crate::{
         PortCount,
         PortHold, //
     },
-    request::Request,
+    request::{
+        Deferred,
+        Request, //
+    },
     submission_queue::{
         ControllerId,
         SubmissionQueue, //
@@ -36,6 +39,10 @@ use kernel::{
 use rrdma::{
     errno::ENOTCONN,
     net::Address,
+    sync::{
+        OwnedQueue,
+        WorkKind, //
+    },
     text::Message, //
 };
 
@@ -63,6 +70,8 @@ pub struct Registration<T: Transport> {
     #[pin]
     ops: Opaque<bindings::nvmet_fabrics_ops>,
     users: Arc<PortCount>,
+    /// Sends [`Deferred`] responses.
+    deferred: OwnedQueue,
     context: T::Context,
 }
 
@@ -82,6 +91,7 @@ impl<T: Transport> Registration<T> {
     pub fn new(module: &'static ThisModule, context: T::Context) -> impl PinInit<Self, Error> {
         try_pin_init!(&this in Self {
             users: PortCount::new()?,
+            deferred: OwnedQueue::new(c"nvmet_deferred", WorkKind::MemReclaim, 0)?,
             context,
             ops <- Opaque::ffi_init(|ops: *mut bindings::nvmet_fabrics_ops| {
                 // SAFETY: `ffi_init` passes a pointer that is valid for writes.
@@ -139,8 +149,13 @@ impl<T: Transport> Registration<T> {
 
     /// # Safety
     ///
-    /// nvmet calls it, with the request of a [`Request<T>`] that it does not use any more.
+    /// nvmet calls it, with the request of a [`Request<T>`] that it does not use any more, unless the caller is a
+    /// work item in the request.
     unsafe extern "C" fn queue_response(req: *mut bindings::nvmet_req) {
+        // SAFETY: By the safety requirements of this function.
+        if let Some(deferred) = unsafe { Deferred::<T>::of(req) } {
+            return Self::defer(deferred);
+        }
         // SAFETY: By the safety requirements of this function. If nvmet has parsed the command, it
         // holds a reference to the queue until this returns. Otherwise `begin` is the caller, which
         // has a reference to the queue pair.
@@ -149,6 +164,27 @@ impl<T: Transport> Registration<T> {
             (queue, Request::<T>::from_raw(req))
         };
         T::respond(queue, request);
+    }
+
+    /// Lets another thread send a response when nvmet does not use the request any more. Any context.
+    #[cold]
+    fn defer(deferred: Deferred<T>) {
+        // SAFETY: The caller is a callback. The registration waits until all requests are dropped.
+        let this = unsafe { Self::get() };
+        this.deferred
+            .enqueue(deferred.into_work(Self::respond_deferred));
+    }
+
+    /// # Safety
+    ///
+    /// Called once, by the work item of [`defer`](Self::defer).
+    unsafe extern "C" fn respond_deferred(work: *mut bindings::work_struct) {
+        // SAFETY: By the safety requirements of this function.
+        let (held, request) = unsafe { Deferred::<T>::from_work(work) }.wait();
+        // SAFETY: `held` is a reference to the queue of a request.
+        let queue = unsafe { SubmissionQueue::<T>::queue_pair_of(held.as_raw()) };
+        T::respond(queue, request);
+        drop(held);
     }
 
     /// # Safety

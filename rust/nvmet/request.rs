@@ -17,6 +17,13 @@
 //! a request is dropped, the submission queue keeps the memory until it is destroyed.
 //!
 //! To abandon a command is to end it without executing it, and without a response (`nvmet_req_uninit()`).
+//!
+//! A command of a passthrough subsystem may be completed by a work item of nvmet that uses the request
+//! afterwards. Its response is [`Deferred`] until the work item has ended.
+
+mod deferred;
+
+pub(crate) use deferred::Deferred;
 
 use crate::{
     bindings,
@@ -117,6 +124,8 @@ struct Memory<T: TransportTypes> {
     /// The RDMA READ of the data, while it is posted.
     reading: Reading<T>,
     private: T::Command,
+    /// Work item of a [`Deferred`] response.
+    deferred: Opaque<bindings::work_struct>,
     /// Keeps the memory after the request was dropped.
     retired: RetiredLink,
 }
@@ -209,6 +218,7 @@ impl<T: TransportTypes> Request<T> {
             data: Data::None,
             reading: None,
             private,
+            deferred: Opaque::zeroed(),
             retired: RetiredLink::new(free::<T>),
         })?;
         let req = memory.req.get();
@@ -264,9 +274,7 @@ impl<T: TransportTypes> Request<T> {
         self.0.capsule.take()
     }
 
-    /// Keeps a capsule that could not be posted again. Any context. After it has called
-    /// [`respond`](crate::Transport::respond), nvmet may still read the command of a passthrough subsystem
-    /// (`nvme_passthru_end`).
+    /// Keeps a capsule that could not be posted again. Any context.
     #[cold]
     pub fn keep_capsule(&mut self, capsule: Operation<Capsule>) {
         self.0.capsule = Some(capsule);

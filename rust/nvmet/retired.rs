@@ -37,8 +37,8 @@ impl RetiredLink {
 /// its own reference to the submission queue: `nvmet_bdev_zone_append_bio_done()` ends a bio in it. So the
 /// memory is freed only after [`SubmissionQueue::destroy`](crate::SubmissionQueue::destroy) has waited.
 ///
-/// This does not cover what nvmet does in a thread that sleeps or is preempted for longer than a grace period,
-/// such as `nvme_passthru_end()` of a passthrough subsystem. nvmet-rdma has the same gap.
+/// What nvmet does in a thread that may sleep has ended before the response, see
+/// [`Deferred`](crate::request::Deferred).
 ///
 /// # Invariants
 ///

@@ -99,6 +99,42 @@ impl Drop for Entered<'_> {
     }
 }
 
+/// A reference to a submission queue that is not tied to a borrow. The queue waits for it when it is
+/// [destroyed](SubmissionQueue::destroy).
+///
+/// # Invariants
+///
+/// This owns a reference to the queue.
+pub(crate) struct HeldQueue(NonNull<bindings::nvmet_sq>);
+
+// SAFETY: The reference count is atomic.
+unsafe impl Send for HeldQueue {}
+
+impl HeldQueue {
+    /// Takes one more reference. Any context.
+    ///
+    /// # Safety
+    ///
+    /// The caller must have a reference to `sq`.
+    pub(crate) unsafe fn get(sq: NonNull<bindings::nvmet_sq>) -> Self {
+        // SAFETY: By the safety requirements.
+        unsafe { bindings::sq_get(sq.as_ptr()) };
+        // INVARIANT: Taken above.
+        Self(sq)
+    }
+
+    pub(crate) fn as_raw(&self) -> *mut bindings::nvmet_sq {
+        self.0.as_ptr()
+    }
+}
+
+impl Drop for HeldQueue {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariants. The queue may be gone afterwards.
+        unsafe { bindings::sq_put(self.0.as_ptr()) };
+    }
+}
+
 impl<T: TransportTypes> SubmissionQueue<T> {
     /// Initialises the queue of a connection through `port`. May sleep. C: `nvmet_sq_init()`.
     ///

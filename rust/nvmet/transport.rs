@@ -47,7 +47,7 @@ pub trait Transport: TransportTypes {
     fn listen(context: &Self::Context, port: Arc<Port<Self>>) -> Result<Self::Listener>;
 
     /// Sends the response of a request (`queue_response`). nvmet has returned the request, with the data of
-    /// the command, to the transport. Any context.
+    /// the command, to the transport, and does not use it any more. Any context.
     fn respond(queue: &QueuePair<Self::Endpoint>, request: Request<Self>);
 
     /// Disconnects the queues of a controller (`delete_ctrl`). Work item of nvmet; must not wait for their end.

@@ -6,6 +6,7 @@
  */
 
 #include <linux/scatterlist.h>
+#include <linux/workqueue.h>
 
 #include "nvmet.h"
 
@@ -18,6 +19,12 @@ const gfp_t nvmet_const_GFP_ZEROED = GFP_KERNEL | __GFP_ZERO;
 __nvmet_helper bool nvmet_helper_sq_tryget_live(struct nvmet_sq *sq)
 {
 	return percpu_ref_tryget_live(&sq->ref);
+}
+
+/* For a caller that has a reference already, which may be to a queue that ends. */
+__nvmet_helper void nvmet_helper_sq_get(struct nvmet_sq *sq)
+{
+	percpu_ref_get(&sq->ref);
 }
 
 __nvmet_helper void nvmet_helper_sq_put(struct nvmet_sq *sq)
@@ -33,6 +40,23 @@ __nvmet_helper struct nvmet_ctrl *nvmet_helper_sq_ctrl(struct nvmet_sq *sq)
 __nvmet_helper void nvmet_helper_req_execute(struct nvmet_req *req)
 {
 	req->execute(req);
+}
+
+/* Whether the caller runs in the work item that executes a command of a passthrough subsystem. */
+__nvmet_helper bool nvmet_helper_req_is_in_passthru_work(struct nvmet_req *req)
+{
+	return current_work() == &req->p.work;
+}
+
+/* Only if nvmet_helper_req_is_in_passthru_work() was true: others have no such work item. */
+__nvmet_helper void nvmet_helper_req_flush_passthru_work(struct nvmet_req *req)
+{
+	flush_work(&req->p.work);
+}
+
+__nvmet_helper void nvmet_helper_init_work(struct work_struct *work, work_func_t function)
+{
+	INIT_WORK(work, function);
 }
 
 __nvmet_helper void

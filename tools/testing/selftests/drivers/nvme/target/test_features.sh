@@ -95,9 +95,10 @@ reservations() {
 	disconnect "$CTRL"
 }
 
-# A controller of nvme-loop is exported.
-passthrough() {
-	local loop=$NQN-loop through=$NQN-through path
+# export_through: export a controller of nvme-loop as the subsystem THROUGH.
+export_through() {
+	local loop=$NQN-loop path
+	THROUGH=$NQN-through
 	need_core "is not tested with it"
 	modprobe -q nvme-loop || skip "no module nvme-loop"
 	backend_memory loop 32 512
@@ -108,17 +109,44 @@ passthrough() {
 	run nvme connect -t loop -n "$loop" -q "$HOSTNQN" -I "$HOSTID" -o json
 	[[ $OUTPUT =~ \"(nvme[0-9]+)\" ]] || fail "no controller in: $OUTPUT"
 	defer eval "nvme disconnect -n $loop >$SCRATCH/disconnect"
-	target_subsystem "$through"
-	path=$NVMET/subsystems/$through/passthru
+	target_subsystem "$THROUGH"
+	path=$NVMET/subsystems/$THROUGH/passthru
 	[ -d "$path" ] || skip "nvmet has no passthrough"
 	echo 1 >"$path/clear_ids"
 	echo "/dev/${BASH_REMATCH[1]}" >"$path/device_path"
 	echo 1 >"$path/enable"
 	defer eval "echo 0 >$path/enable"
-	target_export 4420 "$through"
-	connect_to "$through" "$TARGET4"
+	target_export 4420 "$THROUGH"
+}
+
+passthrough() {
+	export_through
+	connect_to "$THROUGH" "$TARGET4"
 	verify "$(disk "$CTRL" 1)" --rw=randwrite --bsrange=4k-128k --size=4m --iodepth=8
 	disconnect "$CTRL"
+}
+
+# nvmet reads a command after it has completed it, in nvme_passthru_end(). The response must come later: it frees
+# the command. The thread that completes a command must not post in between; its softirqs may. The host calls the
+# function in another thread, for a user's command.
+passthrough_responds_at_the_end() {
+	local ends early
+	[ "$RDMA_TYPE" = rxe ] || skip "probes functions of soft-RoCE"
+	export_through
+	printf 'p:rnvmf/%s\n' 'complete nvmet_req_complete' 'post rxe_post_send' 'end nvme_passthru_end' \
+		>>/sys/kernel/tracing/kprobe_events || fail "cannot create the probes"
+	defer eval "printf -- '-:rnvmf/%s\n' complete post end >>/sys/kernel/tracing/kprobe_events"
+	trace_start rnvmf
+	connect_to "$THROUGH" "$TARGET4"
+	run nvme id-ctrl "/dev/$CTRL"
+	disconnect "$CTRL"
+	read -r ends early < <(awk '/^#/ { next }
+		/ complete: / { posts[$1] = 0 }
+		/ post: / && $3 !~ /^..[hHsS]/ && $1 in posts { posts[$1]++ }
+		/ end: / && $1 in posts { ends++; early += posts[$1] > 0; delete posts[$1] }
+		END { print ends + 0, early + 0 }' "$TRACE/trace")
+	[ "$ends" -gt 0 ] || fail "no command with effects"
+	same "responses before nvme_passthru_end()" 0 "$early"
 }
 
 # A host that is silent for its keep-alive time loses its association, one with I/O does not.
@@ -148,5 +176,6 @@ main_with_known setup \
 	ana_changes_under_io \
 	reservations \
 	passthrough \
+	passthrough_responds_at_the_end \
 	keep_alive \
 	asynchronous_events
