@@ -120,6 +120,12 @@ unsafe impl Listed for Sgl {
     }
 }
 
+/// Largest number of entries of a list for which nvmet uses the bio in the request.
+pub(crate) const MAX_INLINE: u32 = bindings::NVMET_MAX_INLINE_BIOVEC;
+
+/// A list that is too long for the bio in the request.
+pub(crate) type LongEntries = [bindings::scatterlist; 2 * MAX_INLINE as usize];
+
 /// The data that a command is executed with.
 pub enum Data<T: TransportTypes> {
     /// The command has no data.

@@ -22,6 +22,7 @@
 //! afterwards. Its response is [`Deferred`] until the work item has ended.
 
 mod deferred;
+mod prepared;
 
 pub(crate) use deferred::Deferred;
 
@@ -33,6 +34,7 @@ use crate::{
     },
     data::{
         Data,
+        LongEntries,
         Sgl, //
     },
     retired::RetiredLink,
@@ -42,7 +44,8 @@ use crate::{
 use core::{
     mem::{
         self,
-        ManuallyDrop, //
+        ManuallyDrop,
+        MaybeUninit, //
     },
     ptr::{
         self,
@@ -82,6 +85,9 @@ const COMPLETION_SIZE: usize = 16;
 
 const _: () = assert!(size_of::<bindings::nvme_command>() == COMMAND_SIZE);
 const _: () = assert!(size_of::<bindings::nvme_completion>() == COMPLETION_SIZE);
+
+/// nvmet's function for a command.
+type Execute = Option<unsafe extern "C" fn(*mut bindings::nvmet_req)>;
 
 /// Allocates the completions of requests together.
 pub struct Completions<T: TransportTypes> {
@@ -124,6 +130,10 @@ struct Memory<T: TransportTypes> {
     /// The RDMA READ of the data, while it is posted.
     reading: Reading<T>,
     private: T::Command,
+    /// The function of a command that this crate executes in another way.
+    execute: Execute,
+    /// The list of a Zone Append; kept for the next one.
+    long_list: Option<KBox<MaybeUninit<LongEntries>>>,
     /// Work item of a [`Deferred`] response.
     deferred: Opaque<bindings::work_struct>,
     /// Keeps the memory after the request was dropped.
@@ -218,6 +228,8 @@ impl<T: TransportTypes> Request<T> {
             data: Data::None,
             reading: None,
             private,
+            execute: None,
+            long_list: None,
             deferred: Opaque::zeroed(),
             retired: RetiredLink::new(free::<T>),
         })?;
@@ -279,7 +291,9 @@ impl<T: TransportTypes> Request<T> {
     pub fn keep_capsule(&mut self, capsule: Operation<Capsule>) {
         self.0.capsule = Some(capsule);
     }
+}
 
+impl<T: RequestHandler> Request<T> {
     /// Passes the command in a capsule to nvmet (`nvmet_req_init`). The request keeps the capsule until
     /// [`take_capsule`](Self::take_capsule). `queue` must be the queue pair of the submission queue. If
     /// nvmet refuses the command, [`respond`](crate::Transport::respond) is called before this returns.
@@ -344,11 +358,13 @@ impl<T: TransportTypes> Request<T> {
         let parsed = unsafe { bindings::nvmet_req_init(req, sq.as_raw(), sq.port().ops()) };
         match parsed {
             // INVARIANT: nvmet has parsed the command, and took a reference to the queue.
-            true => Begun::Parsed(Parsed(memory)),
+            true => Begun::Parsed(Parsed(memory).prepared()),
             false => Begun::Answered,
         }
     }
+}
 
+impl<T: TransportTypes> Request<T> {
     /// Takes the request back from nvmet.
     ///
     /// # Safety

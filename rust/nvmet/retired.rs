@@ -33,12 +33,12 @@ impl RetiredLink {
 
 /// List of the memory of dropped requests of a submission queue.
 ///
-/// nvmet uses the memory of a request for some instructions after the response, and after it has returned
-/// its own reference to the submission queue: `nvmet_bdev_zone_append_bio_done()` ends a bio in it. So the
-/// memory is freed only after [`SubmissionQueue::destroy`](crate::SubmissionQueue::destroy) has waited.
+/// A function of nvmet that uses the memory of a request for some instructions after the response, and after it has
+/// returned its own reference to the submission queue, would use freed memory. So the memory is freed only after
+/// [`SubmissionQueue::destroy`](crate::SubmissionQueue::destroy) has waited.
 ///
-/// What nvmet does in a thread that may sleep has ended before the response, see
-/// [`Deferred`](crate::request::Deferred).
+/// The slot of a request can be used by the next command at once. So no function of nvmet may do that in a queue that
+/// lives: see [`Deferred`](crate::request::Deferred) and `prepared.rs`.
 ///
 /// # Invariants
 ///

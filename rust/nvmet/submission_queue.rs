@@ -265,8 +265,8 @@ impl<T: TransportTypes> SubmissionQueue<T> {
             bindings::nvmet_cq_put(self.cq.get());
         }
         if let Some(retired) = self.retired.take() {
-            // No request is left, so the list is complete. nvmet puts its last reference for a command
-            // in the completion of a bio, which then uses the memory for some instructions.
+            // No request is left, so the list is complete. nvmet may put its last reference for a command
+            // in the completion of a bio, and then use the memory for some instructions.
             //
             // SAFETY: The function may sleep.
             unsafe { bindings::synchronize_rcu() };

@@ -65,6 +65,23 @@ nvmet_helper_sg_init_one(struct scatterlist *sg, const void *bytes, unsigned int
 	sg_init_one(sg, bytes, length);
 }
 
+/* Copies a list to `cut` + `entries` entries. Each of the first `cut` bytes gets an entry of its own. */
+__nvmet_helper void nvmet_helper_sg_cut(struct scatterlist *to, struct scatterlist *from,
+					unsigned int entries, unsigned int cut)
+{
+	unsigned int n;
+
+	sg_init_table(to, cut + entries);
+	for (n = 0; n < cut; n++, to = sg_next(to))
+		sg_set_page(to, sg_page(from), 1, from->offset + n);
+	sg_set_page(to, sg_page(from), from->length - cut, from->offset + cut);
+	for (n = 1; n < entries; n++) {
+		from = sg_next(from);
+		to = sg_next(to);
+		sg_set_page(to, sg_page(from), from->length, from->offset);
+	}
+}
+
 /* Waits for works of nvmet, such as those that end controllers. */
 __nvmet_helper void nvmet_helper_flush_works(void)
 {

@@ -120,7 +120,46 @@ write (0x000 times 32|disconnected|broken)' admin cm,qid=1,hsqsize=3,hrqsize=4 \
 		connect,qid=1,sqsize=3 "write,$LARGE,count=32"
 }
 
-# The host vanishes while a block device has a Zone Append of it. nvmet uses the bio in the memory of the request
+# nvmet ends the bio of a Zone Append after the response, which frees the request. So the bio must not be in the
+# request, whose size is less than 512 bytes. Long lists never have it there.
+bios_of_zone_appends() {
+	local inline
+	backend_memory zoned 16 512 zoned=1 zone_size=4
+	target_namespace "$HOSTILE_NQN" 2 "$BACKEND"
+	# shellcheck disable=SC2016 # $arg1 is of the kernel
+	printf 'p:rnvmf/%s at=$arg1\n' 'done nvmet_bdev_zone_append_bio_done' 'complete nvmet_req_complete' \
+		>>/sys/kernel/tracing/kprobe_events || fail "cannot create the probes"
+	defer eval "printf -- '-:rnvmf/%s\n' done complete >>/sys/kernel/tracing/kprobe_events"
+	trace_start rnvmf
+	answers 'write 0x000
+write 0x000
+write 0x000 times 8
+write 0x000' admin io fill write,op=0x7d,nsid=2,slba=0 write,op=0x7d,nsid=2,slba=0,inline=4096 \
+		write,op=0x7d,nsid=2,slba=0,count=8 write,op=0x7d,nsid=2,slba=0,len=0x10000,nlb=127
+	inline=$(zone_append_bios)
+	same "number of Zone Appends" 11 "$(wc -l <<<"$inline")"
+	same "bios in the request" '' "$(grep -x inline <<<"$inline" || true)"
+	head -c $((10 * 4096 + 0x10000)) /dev/zero | tr '\0' '\245' >"$SCRATCH/wrote"
+	cmp -n $((10 * 4096 + 0x10000)) "$SCRATCH/wrote" "$BACKEND" || fail "other data in the zone"
+}
+
+# zone_append_bios: print for each completed Zone Append whether its bio is `inline`, or `own`.
+zone_append_bios() {
+	local task event address
+	declare -A bios
+	while read -r task event address; do
+		case $event in
+		done:) bios[$task]=$address ;;
+		*)
+			[ -n "${bios[$task]:-}" ] || continue
+			((bios[$task] - address > 0 && bios[$task] - address < 512)) && echo inline || echo own
+			unset "bios[$task]"
+			;;
+		esac
+	done < <(awk '/^#/ { next } / (done|complete): / { print $1, $5, substr($NF, 4) }' "$TRACE/trace")
+}
+
+# The host vanishes while a block device has a Zone Append of it. A bio in the memory of the request would be used
 # after the response, which cannot be sent. On a kernel with KASAN, freed memory shows.
 during_zone_append() {
 	local _
@@ -160,6 +199,7 @@ main_with_known hostile_setup \
 	admin_queue_first \
 	more_commands_than_places \
 	more_large_commands_than_places \
+	bios_of_zone_appends \
 	during_zone_append \
 	many_idle_connections \
 	again_and_again
