@@ -19,6 +19,7 @@ const __LOG_PREFIX: &[u8] = b"nvmet\0";
 
 mod bindings;
 mod capsule;
+mod connecting;
 mod data;
 mod port;
 mod registration;
@@ -33,6 +34,6 @@ pub use data::{Data, Sgl};
 pub use port::Port;
 pub use registration::Registration;
 pub use request::{Begun, Completions, Parsed, Request, RequestHandler};
-pub use submission_queue::{ControllerId, SubmissionQueue};
+pub use submission_queue::{ControllerId, HeldController, SubmissionQueue};
 pub use transport::Transport;
 pub use types::{PortLimit, PortLimits, TransportTypes};

@@ -4,6 +4,7 @@
 
 use crate::{
     bindings,
+    connecting::ConnectingQueues,
     types::TransportTypes, //
 };
 use core::{
@@ -130,6 +131,7 @@ pub struct Port<T: TransportTypes> {
     ops: *const bindings::nvmet_fabrics_ops,
     hold: Arc<PortHold>,
     users: Arc<PortCount>,
+    connecting: Arc<ConnectingQueues>,
     _transport: PhantomData<fn(T)>,
 }
 
@@ -151,6 +153,7 @@ impl<T: TransportTypes> Port<T> {
         ops: *const bindings::nvmet_fabrics_ops,
         hold: Arc<PortHold>,
         users: Arc<PortCount>,
+        connecting: Arc<ConnectingQueues>,
     ) -> Result<Arc<Self>> {
         // SAFETY: By the safety requirements, the port is valid, and nobody else changes it.
         unsafe {
@@ -170,6 +173,7 @@ impl<T: TransportTypes> Port<T> {
                 ops,
                 hold,
                 users,
+                connecting,
                 _transport: PhantomData,
             },
             GFP_KERNEL,
@@ -182,6 +186,11 @@ impl<T: TransportTypes> Port<T> {
 
     pub(crate) fn ops(&self) -> *const bindings::nvmet_fabrics_ops {
         self.ops
+    }
+
+    /// Returns the list of queues whose Connect command nvmet executes.
+    pub(crate) fn connecting(&self) -> &Arc<ConnectingQueues> {
+        &self.connecting
     }
 
     fn raw(&self) -> &bindings::nvmet_port {

@@ -4,6 +4,7 @@
 
 use crate::{
     bindings,
+    connecting::ConnectingQueues,
     port::{
         Port,
         PortCount,
@@ -70,6 +71,7 @@ pub struct Registration<T: Transport> {
     #[pin]
     ops: Opaque<bindings::nvmet_fabrics_ops>,
     users: Arc<PortCount>,
+    connecting: Arc<ConnectingQueues>,
     /// Sends [`Deferred`] responses.
     deferred: OwnedQueue,
     context: T::Context,
@@ -91,6 +93,7 @@ impl<T: Transport> Registration<T> {
     pub fn new(module: &'static ThisModule, context: T::Context) -> impl PinInit<Self, Error> {
         try_pin_init!(&this in Self {
             users: PortCount::new()?,
+            connecting: ConnectingQueues::new()?,
             deferred: OwnedQueue::new(c"nvmet_deferred", WorkKind::MemReclaim, 0)?,
             context,
             ops <- Opaque::ffi_init(|ops: *mut bindings::nvmet_fabrics_ops| {
@@ -130,6 +133,7 @@ impl<T: Transport> Registration<T> {
             delete_ctrl: Some(Self::delete_ctrl),
             disc_traddr: Some(Self::disc_traddr),
             host_traddr: Some(Self::host_traddr),
+            install_queue: Some(Self::install_queue),
             get_mdts: Some(Self::get_mdts),
             get_max_queue_size: Some(Self::get_max_queue_size),
             ..pin_init::zeroed()
@@ -208,7 +212,10 @@ impl<T: Transport> Registration<T> {
         let hold = PortHold::new()?;
         // SAFETY: By the safety requirements of this function. `drop` waits for the users of the
         // table. The hold is queued below, or by `remove_port`.
-        let port = unsafe { Port::new(raw, self.ops.get(), hold.clone(), self.users.clone())? };
+        let port = unsafe {
+            let (users, connecting) = (self.users.clone(), self.connecting.clone());
+            Port::new(raw, self.ops.get(), hold.clone(), users, connecting)?
+        };
         let enabled = T::listen(&self.context, port).and_then(|listener| {
             let hold = hold.clone();
             Ok(KBox::new(EnabledPort::<T> { listener, hold }, GFP_KERNEL)?)
@@ -250,6 +257,24 @@ impl<T: Transport> Registration<T> {
         if let Some(controller) = ControllerId::new(ctrl) {
             T::delete_controller(&this.context, controller);
         }
+    }
+
+    /// Refuses the queues of other transports. Their transport would not end them with the controller, which refers
+    /// to this module.
+    ///
+    /// # Safety
+    ///
+    /// nvmet calls it, with a queue of any transport that was installed in a controller of this one.
+    unsafe extern "C" fn install_queue(sq: *mut bindings::nvmet_sq) -> u16 {
+        // SAFETY: The caller is nvmet.
+        let this = unsafe { Self::get() };
+        if this.connecting.has(sq) {
+            return 0;
+        }
+        pr_warn!("a queue of another transport cannot join a controller of RDMA\n");
+        // SAFETY: By the safety requirements of this function, which refuses the queue.
+        unsafe { bindings::sq_drop_cq(sq) };
+        (bindings::NVME_SC_CONNECT_INVALID_PARAM | bindings::NVME_STATUS_DNR) as u16
     }
 
     /// # Safety

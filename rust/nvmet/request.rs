@@ -21,6 +21,7 @@
 //! A command of a passthrough subsystem may be completed by a work item of nvmet that uses the request
 //! afterwards. Its response is [`Deferred`] until the work item has ended.
 
+mod connect;
 mod deferred;
 mod prepared;
 
@@ -38,7 +39,10 @@ use crate::{
         Sgl, //
     },
     retired::RetiredLink,
-    submission_queue::SubmissionQueue,
+    submission_queue::{
+        HeldController,
+        SubmissionQueue, //
+    },
     types::TransportTypes, //
 };
 use core::{
@@ -398,6 +402,10 @@ pub trait RequestHandler: TransportTypes {
         read: RdmaRw<Sgl, Self::Endpoint>,
         completion: &Completion<'_>,
     );
+
+    /// Holds the controller with the identifier `id` whose admin queue is connected through the port of `queue`;
+    /// `None` if there is none. Process context, during a command.
+    fn hold_controller(queue: &QueuePair<Self::Endpoint>, id: u16) -> Option<HeldController>;
 }
 
 impl<T: RequestHandler> Request<T> {

@@ -83,6 +83,13 @@ impl Entered<'_> {
         self.0.get()
     }
 
+    /// Keeps the reference without the borrow.
+    fn hold(self) -> HeldQueue {
+        // INVARIANT: `enter` has taken the reference.
+        // SAFETY: The pointer is that of a reference.
+        HeldQueue(unsafe { NonNull::new_unchecked(self.into_raw()) })
+    }
+
     /// Keeps the reference, which the caller then owns.
     pub(crate) fn into_raw(self) -> *mut bindings::nvmet_sq {
         let sq = self.as_raw();
@@ -134,6 +141,10 @@ impl Drop for HeldQueue {
         unsafe { bindings::sq_put(self.0.as_ptr()) };
     }
 }
+
+/// Keeps a controller, whose admin queue waits for the drop of this when it is
+/// [destroyed](SubmissionQueue::destroy).
+pub struct HeldController(#[expect(dead_code)] HeldQueue);
 
 impl<T: TransportTypes> SubmissionQueue<T> {
     /// Initialises the queue of a connection through `port`. May sleep. C: `nvmet_sq_init()`.
@@ -233,6 +244,18 @@ impl<T: TransportTypes> SubmissionQueue<T> {
     pub fn controller(&self) -> Option<ControllerId> {
         // SAFETY: `sq` was initialised.
         ControllerId::new(unsafe { bindings::sq_ctrl(self.sq.get()) })
+    }
+
+    /// Holds the controller of this admin queue if it has this identifier, and the host connected to it through
+    /// `port`. Any context.
+    pub fn hold_controller(&self, port: &Port<T>, id: u16) -> Option<HeldController> {
+        let entered = self.enter()?;
+        // SAFETY: As in `fail_controller`. The identifier of a controller does not change.
+        let is_wanted = unsafe {
+            let ctrl = bindings::sq_ctrl(entered.as_raw());
+            !ctrl.is_null() && (*ctrl).cntlid == id && ptr::eq(port, self.port())
+        };
+        is_wanted.then(|| HeldController(entered.hold()))
     }
 
     /// Reports a fatal error of the controller: nvmet deletes it, with all its queues. Returns `false` if

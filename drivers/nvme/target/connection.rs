@@ -20,7 +20,7 @@ use crate::{
     },
     queue::{
         Addresses,
-        EndConnection,
+        QueueConnection,
         QueueParams,
         TargetQueue, //
     },
@@ -67,6 +67,7 @@ use nvme_proto::{
 };
 use nvmet::{
     ControllerId,
+    HeldController,
     Port, //
 };
 use rrdma::{
@@ -293,6 +294,13 @@ impl Connections {
             .find_map(|connection| connection.host_of(controller))
     }
 
+    /// Holds a controller whose admin queue is connected through `port`. May sleep.
+    fn hold_controller(&self, port: &Port<Rdma>, id: u16) -> Option<HeldController> {
+        let list = self.list.lock();
+        list.iter()
+            .find_map(|connection| connection.hold_own_controller(port, id))
+    }
+
     /// Waits until all connections have ended, and stops. No listener is left. Sleeps.
     pub(crate) fn wait_until_ended(&self) {
         while !self.list.lock().is_empty() {
@@ -456,7 +464,11 @@ enum Refusal {
     Failed(cm::Error),
 }
 
-impl EndConnection for Connection {
+impl QueueConnection for Connection {
+    fn hold_controller(&self, port: &Port<Rdma>, id: u16) -> Option<HeldController> {
+        self.connections.hold_controller(port, id)
+    }
+
     fn end(self: Arc<Self>) {
         self.is_ending.store(true, Ordering::SeqCst);
         self.wake.complete();
@@ -537,6 +549,14 @@ impl Connection {
         let is_admin =
             |queue: &TargetQueue| queue.id() == 0 && queue.sq().controller() == Some(controller);
         self.with_queue(is_admin)?.then_some(self.host)
+    }
+
+    /// Holds the controller if this is its admin queue. May sleep.
+    fn hold_own_controller(&self, port: &Port<Rdma>, id: u16) -> Option<HeldController> {
+        self.with_queue(|queue| match queue.id() {
+            0 => queue.sq().hold_controller(port, id),
+            _ => None,
+        })?
     }
 
     fn with_queue<R>(&self, function: impl FnOnce(&TargetQueue) -> R) -> Option<R> {

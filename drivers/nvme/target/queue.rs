@@ -26,7 +26,7 @@ mod slots;
 use data_transfer::DataTransfer;
 pub(crate) use params::{
     Addresses,
-    EndConnection,
+    QueueConnection,
     QueueParams, //
 };
 use slots::{
@@ -83,6 +83,7 @@ use nvmet::{
     CapsuleReceiver,
     Completions,
     Data,
+    HeldController,
     Parsed,
     PortLimits,
     Request,
@@ -164,7 +165,7 @@ pub(crate) struct TargetQueue {
     #[pin]
     waiting: Mutex<KVec<Pending>>,
     is_waiting: AtomicBool,
-    connection: Arc<dyn EndConnection>,
+    connection: Arc<dyn QueueConnection>,
     #[pin]
     log_limit: RateLimit,
 }
@@ -871,6 +872,11 @@ impl RequestHandler for Rdma {
             Err(failure) => this.read_failed(queue, parsed, read, failure),
         }
         this.credits_returned(queue);
+    }
+
+    fn hold_controller(queue: &QueuePair<TargetQueue>, id: u16) -> Option<HeldController> {
+        let this = queue.context();
+        this.connection.hold_controller(this.sq.port(), id)
     }
 }
 

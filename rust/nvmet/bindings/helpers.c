@@ -37,6 +37,19 @@ __nvmet_helper struct nvmet_ctrl *nvmet_helper_sq_ctrl(struct nvmet_sq *sq)
 	return READ_ONCE(sq->ctrl);
 }
 
+/*
+ * Takes a completion queue from its controller, when install_queue() refuses the queue. nvmet_install_queue() then
+ * takes back the submission queue only. The controller would stay as long as the connection of the queue.
+ */
+__nvmet_helper void nvmet_helper_sq_drop_cq(struct nvmet_sq *sq)
+{
+	struct nvmet_ctrl *ctrl = sq->ctrl;
+
+	ctrl->cqs[sq->qid] = NULL;
+	sq->cq->ctrl = NULL;
+	nvmet_ctrl_put(ctrl);
+}
+
 __nvmet_helper void nvmet_helper_req_execute(struct nvmet_req *req)
 {
 	req->execute(req);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Zone Append, which needs a step of this crate when nvmet executes it. The step replaces nvmet's function for the
-//! command, and calls it. So other commands take no other way.
+//! Commands that need a step of this crate when nvmet executes them: Connect, and Zone Append. The step replaces
+//! nvmet's function for the command, and calls it. So other commands take no other way.
 //!
 //! `nvmet_bdev_zone_append_bio_done()` completes a Zone Append before it ends the bio. A bio in the request, which
 //! nvmet uses for a short list (`nvmet_use_inline_bvec()`), may by then be that of the slot's next command. So nvmet
@@ -9,6 +9,7 @@
 //! The first bytes of the data become entries of their own. `bio_add_page()` merges them again.
 
 use super::{
+    connect,
     Execute,
     Memory,
     Parsed,
@@ -24,6 +25,9 @@ use crate::{
 };
 use kernel::prelude::*;
 
+/// Opcode of the Fabrics commands. C: `nvme_fabrics_command`.
+const FABRICS: u8 = 0x7f;
+
 /// Opcode of a Zone Append. C: `nvme_cmd_zone_append`.
 const ZONE_APPEND: u8 = 0x7d;
 
@@ -32,6 +36,7 @@ impl<T: RequestHandler> Parsed<T> {
     #[inline(always)]
     pub(super) fn prepared(self) -> Self {
         match self.opcode() {
+            FABRICS => connect::prepare(self),
             ZONE_APPEND => prepare(self),
             _ => self,
         }

@@ -8,11 +8,18 @@ use nvme_proto::policy::{
     accept::AcceptedQueue,
     command_data::DataLimits, //
 };
-use nvmet::Port;
+use nvmet::{
+    HeldController,
+    Port, //
+};
 use rrdma::net::Address;
 
-/// Ends the connection of a queue.
-pub(crate) trait EndConnection: Send + Sync {
+/// The connection of a queue.
+pub(crate) trait QueueConnection: Send + Sync {
+    /// Holds the controller with this identifier that was created through `port`; `None` if there is none. May
+    /// sleep.
+    fn hold_controller(&self, port: &Port<Rdma>, id: u16) -> Option<HeldController>;
+
     /// Ends the connection in another thread. Any context.
     fn end(self: Arc<Self>);
 }
@@ -34,5 +41,5 @@ pub(crate) struct QueueParams {
     pub(crate) slots: u16,
     pub(crate) addresses: Addresses,
     pub(crate) limits: DataLimits,
-    pub(crate) connection: Arc<dyn EndConnection>,
+    pub(crate) connection: Arc<dyn QueueConnection>,
 }

@@ -35,7 +35,8 @@ static void usage(void)
 		"       hostile_host ADDRESS PORT NQN random SEED COUNT\n"
 		"steps: admin,kato= io,qid= cm use,queue= wait,count= quiet,ms= fill changed rest bye "
 		"break vanish stop\n"
-		"fields of cm: qid recfmt hrqsize hsqsize cntlid length responder no-rtu receives dest\n");
+		"fields of cm: qid recfmt hrqsize hsqsize cntlid length responder no-rtu receives dest "
+		"port\n");
 	command_usage(stderr);
 	exit(2);
 }
@@ -73,6 +74,9 @@ static void set_request(struct request *request, const char *field, const char *
 		request->receives = number(value);
 	else if (!strcmp(field, "dest"))
 		request->dest = number(value);
+	/* That of later connections, too. */
+	else if (!strcmp(field, "port"))
+		port = value;
 	else if (!strcmp(field, "no-rtu"))
 		request->no_rtu = true;
 	else

@@ -125,6 +125,10 @@ target_serves() {
 
 HOSTILE_NQN=$NQN-hostile
 
+# The name of hostile_host.
+# shellcheck disable=SC2034 # read by the tests
+HOSTILE_HOSTNQN=nqn.2014-08.org.nvmexpress:uuid:5e1f7e57-0000-4000-8000-00000000000b
+
 # hostile_setup: create a network, a subsystem for good hosts, and one for the hostile host on the same
 # port, with one namespace each.
 hostile_setup() {

@@ -10,9 +10,6 @@
 
 CONNECT_OPTIONS=(-c 1)
 
-# The name of hostile_host.
-HOSTILE_HOSTNQN=nqn.2014-08.org.nvmexpress:uuid:5e1f7e57-0000-4000-8000-00000000000b
-
 setup() {
 	load_driver && modprobe rdma_ucm && network_single && hostile_host_build &&
 		backend_memory disk 64 512 && target_simple "$BACKEND" || return 1

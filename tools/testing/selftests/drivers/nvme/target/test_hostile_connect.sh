@@ -116,6 +116,81 @@ controller_that_ended() {
 connect 0x182' cm,qid=1 connect,qid=1,cntlid=$((id))
 }
 
+# All queues of a controller use one port. nvmet does not check that.
+io_queue_through_another_port() {
+	target_port 4430 "$TARGET4" 4430 && target_export 4430 "$HOSTILE_NQN"
+	answers 'cm accepted crqsize 32
+connect 0x182
+cm accepted crqsize 32
+connect 0x000
+read 0x000' admin cm,qid=1,port=4430 connect,qid=1 cm,qid=1,port=4420 connect,qid=1 read
+}
+
+# nvmet would pass the queue to nvmet-tcp, which takes it for one of its own, and writes behind it.
+controller_of_another_transport() {
+	need_core "has no nvme-tcp"
+	export_over_tcp
+	modprobe -q nvme-tcp || skip "no module nvme-tcp"
+	run nvme connect -t tcp -a "$TARGET4" -s 4430 -n "$HOSTILE_NQN" -q "$HOSTILE_HOSTNQN" \
+		-I "${HOSTILE_HOSTNQN##*:}" -i 1 -o json
+	[[ $OUTPUT =~ \"(nvme[0-9]+)\" ]] || fail "no controller in: $OUTPUT"
+	defer eval "nvme disconnect -d ${BASH_REMATCH[1]} >$SCRATCH/disconnect"
+	answers 'cm accepted crqsize 32
+connect 0x182' cm,qid=2 "connect,qid=2,cntlid=$(<"/sys/class/nvme/${BASH_REMATCH[1]}/cntlid")"
+}
+
+# A controller of this transport would have a queue that it cannot end.
+queue_of_another_transport() {
+	local go=$SCRATCH/go shown=$SCRATCH/shown
+	export_over_tcp
+	mkfifo "$go"
+	exec {GO}<>"$go"
+	"$HOSTILE" "$TARGET4" 4420 "$HOSTILE_NQN" cm connect,show set stop io read bye <&"$GO" >"$shown" &
+	defer end_process $!
+	wait_until "$SOON" grep -qx stop "$shown" || fail "$(<"$shown")"
+	same "status of Connect over TCP" 0x182 "$(connect_over_tcp $(($(awk '/result/ { print $NF }' "$shown"))))"
+	echo >&"$GO"
+	wait_until "$SOON" grep -qx 'read 0x000' "$shown" || fail "$(<"$shown")"
+}
+
+# export_over_tcp: export the hostile host's subsystem by nvmet-tcp, too.
+export_over_tcp() {
+	local path=$NVMET/ports/4430
+	modprobe -q nvmet-tcp || skip "no module nvmet-tcp"
+	mkdir "$path" && defer rmdir "$path"
+	echo tcp >"$path/addr_trtype" && echo ipv4 >"$path/addr_adrfam" &&
+		echo "$TARGET4" >"$path/addr_traddr" && echo 4430 >"$path/addr_trsvcid"
+	target_export 4430 "$HOSTILE_NQN"
+}
+
+# connect_over_tcp CNTLID: send Connect for queue 1 of a controller by NVMe/TCP, and print its status.
+connect_over_tcp() {
+	local status
+	exec {TCP}<>"/dev/tcp/$TARGET4/4430"
+	{
+		# ICReq, of 128 bytes.
+		printf '\0\0\x80\0\x80\0\0\0' && zeroes 120
+		# CapsuleCmd of 1096 bytes: its header, the command and the data.
+		printf '\4\0\x48\x48\x48\4\0\0'
+		printf '\x7f\x40\1\0\1' && zeroes 27 && printf '\0\4\0\0\0\0\0\1'
+		printf '\0\0\1\0\x1f\0' && zeroes 18
+		# shellcheck disable=SC2059 # the identifier, as two escaped bytes
+		zeroes 16 && printf "$(printf '\\x%02x\\x%02x' $(($1 % 256)) $(($1 / 256)))" && zeroes 238
+		printf %s "$HOSTILE_NQN" && zeroes $((256 - ${#HOSTILE_NQN}))
+		printf %s "$HOSTILE_HOSTNQN" && zeroes $((512 - ${#HOSTILE_HOSTNQN}))
+	} | dd bs=2048 iflag=fullblock status=none >&"$TCP"
+	# ICResp, and a CapsuleResp, which ends with the status.
+	status=$(timeout $((10 * SLOWDOWN)) head -c 152 <&"$TCP" | od -An -tu2 -j150 -w2 --endian=little)
+	exec {TCP}>&-
+	[ -n "$status" ] || return 1
+	printf '0x%03x\n' $((status >> 1 & 0x7ff))
+}
+
+# zeroes COUNT: print bytes that are zero.
+zeroes() {
+	head -c "$1" /dev/zero
+}
+
 # nvmet gives a new controller the lowest identifier that is free. A reference that a refused Connect has lost
 # keeps its controller, and the identifier.
 refused_connects_keep_no_controller() {
@@ -243,6 +318,9 @@ main_with_known hostile_setup \
 	same_queue_twice \
 	controller_of_another_host \
 	controller_that_ended \
+	io_queue_through_another_port \
+	controller_of_another_transport \
+	queue_of_another_transport \
 	refused_connects_keep_no_controller \
 	connect_twice \
 	two_connects_at_once \

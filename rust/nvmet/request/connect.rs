@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Connect commands.
+//!
+//! nvmet finds the controller of an I/O queue by its identifier alone, of whatever port or transport. It would pass
+//! the queue to `install_queue` of another transport, which takes it for one of its own. So a queue may only join
+//! a controller of its own port, as the specification demands («Connect command»: the same NVM subsystem port). The
+//! controller is held while nvmet executes the command: its identifier cannot become that of another one.
+
+use super::{
+    Execute,
+    Memory,
+    Parsed,
+    RequestHandler, //
+};
+use crate::{
+    bindings,
+    capsule::COMMAND_SIZE,
+    connecting::ConnectingQueues,
+    submission_queue::{
+        HeldController,
+        HeldQueue,
+        SubmissionQueue, //
+    },
+};
+use core::{
+    mem,
+    ptr::NonNull, //
+};
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+/// Offset of the type in a Fabrics command.
+const FCTYPE: usize = 4;
+
+/// The type of a Connect command.
+const CONNECT: u8 = 1;
+
+/// Offset of the queue identifier in a Connect command.
+const QUEUE_ID: usize = 42;
+
+/// Identifier that no controller has.
+const NO_CONTROLLER: u16 = 0xffff;
+
+/// Checks a Connect command when it is executed.
+#[cold]
+#[inline(never)]
+pub(super) fn prepare<T: RequestHandler>(mut parsed: Parsed<T>) -> Parsed<T> {
+    if parsed.command()[FCTYPE] == CONNECT {
+        let req = parsed.req();
+        // SAFETY: By the type invariants of `Parsed`, this owns the memory. `execute` calls the function that it
+        // replaces.
+        unsafe { parsed.0.as_mut().execute = (*req).execute.replace(execute::<T>) };
+    }
+    parsed
+}
+
+/// Executes a Connect command, or refuses it.
+///
+/// # Safety
+///
+/// The caller is `Parsed::execute_with`, with the request of a command that [`prepare`] has prepared.
+unsafe extern "C" fn execute<T: RequestHandler>(req: *mut bindings::nvmet_req) {
+    // SAFETY: By the safety requirements. `req` is the first field of the memory.
+    let execute: Execute = unsafe { (*req.cast::<Memory<T>>()).execute };
+    // SAFETY: By the safety requirements. nvmet has parsed the command, and gets the request back. `prepare` has
+    // set the function.
+    unsafe {
+        match Admission::of::<T>(req) {
+            Ok(admission) => {
+                execute.unwrap_unchecked()(req);
+                drop(admission);
+            }
+            Err(refusal) => {
+                (*(*req).cqe).result.u32_ = refusal.result().to_le();
+                bindings::nvmet_req_complete(req, refusal.status());
+            }
+        }
+    }
+}
+
+/// Why a Connect command is refused.
+enum Refusal {
+    /// The port of the queue has no such controller.
+    Controller,
+    NoMemory,
+}
+
+impl Refusal {
+    fn status(&self) -> u16 {
+        let status = match self {
+            Self::Controller => bindings::NVME_SC_CONNECT_INVALID_PARAM | bindings::NVME_STATUS_DNR,
+            Self::NoMemory => bindings::NVME_SC_INTERNAL,
+        };
+        status as u16
+    }
+
+    /// Returns what is invalid, as `IPO_IATTR_CONNECT_DATA()`.
+    fn result(&self) -> u32 {
+        let offset = mem::offset_of!(bindings::nvmf_connect_data, cntlid);
+        match self {
+            Self::Controller => (1 << 16) | offset as u32,
+            Self::NoMemory => 0,
+        }
+    }
+}
+
+/// What is kept while nvmet executes a Connect command.
+struct Admission {
+    /// The controller that an I/O queue joins.
+    _controller: Option<HeldController>,
+    /// In the list of `queues`.
+    queue: HeldQueue,
+    queues: Arc<ConnectingQueues>,
+}
+
+impl Admission {
+    /// Decides on a Connect command. May sleep.
+    ///
+    /// # Safety
+    ///
+    /// `req` must be that of a [`Parsed<T>`] with a Connect command, and have its data.
+    unsafe fn of<T: RequestHandler>(req: *mut bindings::nvmet_req) -> Result<Self, Refusal> {
+        // SAFETY: By the safety requirements. The request has a reference to the submission queue, which is part of
+        // a `SubmissionQueue`, and not null. Such a queue has a queue pair.
+        let (sq, queue_pair, queue) = unsafe {
+            let sq = (*req).sq;
+            (
+                &*sq.cast::<SubmissionQueue<T>>(),
+                SubmissionQueue::<T>::queue_pair_of(sq),
+                HeldQueue::get(NonNull::new_unchecked(sq)),
+            )
+        };
+        // SAFETY: By the safety requirements.
+        let controller = match unsafe { controller_id(req) } {
+            Some(id) => Some(T::hold_controller(queue_pair, id).ok_or(Refusal::Controller)?),
+            None => None,
+        };
+        let queues = sq.port().connecting().clone();
+        queues.add(queue.as_raw()).map_err(|_| Refusal::NoMemory)?;
+        Ok(Self {
+            _controller: controller,
+            queue,
+            queues,
+        })
+    }
+}
+
+impl Drop for Admission {
+    fn drop(&mut self) {
+        self.queues.remove(self.queue.as_raw());
+    }
+}
+
+/// Returns the identifier of the controller that an I/O queue is to join; `None` for an admin queue, and if nvmet
+/// refuses the command for the length of its data.
+///
+/// # Safety
+///
+/// As for [`Admission::of`].
+unsafe fn controller_id(req: *mut bindings::nvmet_req) -> Option<u16> {
+    let mut id = [0; 2];
+    // SAFETY: By the safety requirements. The data is only read.
+    let read = unsafe {
+        let command = (*req).cmd.cast::<[u8; COMMAND_SIZE]>().read();
+        let is_admin = command[QUEUE_ID..][..2] == [0; 2];
+        if is_admin || (*req).transfer_len != size_of::<bindings::nvmf_connect_data>() {
+            return None;
+        }
+        let offset = mem::offset_of!(bindings::nvmf_connect_data, cntlid);
+        let entries = (*req).sg_cnt.unsigned_abs();
+        bindings::sg_pcopy_to_buffer(
+            (*req).sg,
+            entries,
+            id.as_mut_ptr().cast(),
+            id.len(),
+            offset as bindings::off_t,
+        )
+    };
+    match read == id.len() {
+        true => Some(u16::from_le_bytes(id)),
+        false => Some(NO_CONTROLLER),
+    }
+}
