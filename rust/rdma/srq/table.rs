@@ -153,6 +153,7 @@ impl Table {
         total(&self.chunks.lock())
     }
 
+    #[inline]
     fn take(&self) -> Option<NonNull<SrqSlot>> {
         let mut free = self.free.lock();
         let place = free.0?;
@@ -184,7 +185,7 @@ impl Table {
     /// - The completion must be on a queue pair with context `E` that is alive and uses the queue
     ///   of this table.
     /// - When the table is dropped, no posted work request may complete, nor access its memory.
-    #[inline]
+    #[inline(always)]
     pub(super) unsafe fn post<T: Complete<E>, E: QpContext>(
         &self,
         operation: Operation<T>,
