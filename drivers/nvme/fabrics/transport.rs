@@ -293,6 +293,7 @@ impl Transport for Rdma {
         Queue::submit_all(&queue_pair, guard, submissions);
     }
 
+    #[inline]
     fn commit_rqs(queue: &Self::Queue, guard: &rcu::Guard) {
         if let Some(queue_pair) = queue.queue_pair.read(guard) {
             Queue::ring(&queue_pair, guard);
@@ -303,6 +304,7 @@ impl Transport for Rdma {
         queue.is_kept(tag)
     }
 
+    #[inline]
     fn poll(queue: &Self::Queue) -> u32 {
         let guard = rcu::read_lock();
         let queue_pair = queue.queue_pair.read(&guard);
