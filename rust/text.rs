@@ -80,6 +80,8 @@ macro_rules! kernel_display {
     ($($type:ty),+ $(,)?) => {
         $(
             impl ::kernel::fmt::Display for $type {
+                // Inlined, so it is no further exported symbol.
+                #[inline]
                 fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
                     ::core::fmt::Display::fmt(self, f)
                 }

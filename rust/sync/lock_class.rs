@@ -11,11 +11,8 @@
 #[macro_export]
 macro_rules! lock_name {
     ($($name:literal)?) => {{
-        #[inline(never)]
-        fn name() -> &'static ::kernel::str::CStr {
-            ::kernel::optional_name!($($name)?)
-        }
-        name()
+        static NAME: &::kernel::str::CStr = ::kernel::optional_name!($($name)?);
+        NAME
     }};
 }
 
