@@ -147,10 +147,11 @@ impl Rdma {
         }
     }
 
+    // Not generic: nvme-core connects its queues in two places, by different iterators.
     fn connect_all<'a>(
         &self,
         params: &ConnectParams,
-        queues: impl Iterator<Item = &'a Pin<KBox<RdmaQueue>>>,
+        queues: &mut dyn Iterator<Item = &'a Pin<KBox<RdmaQueue>>>,
     ) -> Result<(), (u16, QueueConnectError)> {
         let mut connector = self.connector(params);
         let max_send_entries = self
@@ -229,13 +230,14 @@ impl Transport for Rdma {
     fn connect<'a>(
         &self,
         params: &ConnectParams,
-        queues: impl Iterator<Item = &'a Self::Queue> + Clone,
+        mut queues: impl Iterator<Item = &'a Self::Queue> + Clone,
     ) -> Result {
         if queues.clone().any(|queue| queue.qid == 0) {
             // No queue is connected, so none can report another error.
             self.association.notifier.reset();
         }
-        self.connect_all(params, queues).map_err(|(qid, error)| {
+        let connected = self.connect_all(params, &mut queues);
+        connected.map_err(|(qid, error)| {
             log(params.instance, qid, &error);
             errno_of(&error)
         })
