@@ -5,7 +5,8 @@
 use super::{
     cm_id::{
         BoundId,
-        CmId, //
+        CmId,
+        OnDisconnect, //
     },
     peer::Message,
     Address,
@@ -203,6 +204,28 @@ fn begin_route(id: &CmId, limits: WaitLimits<'_>) -> Result<(), Error> {
     })
 }
 
+/// Sends the connection request of a CM ID whose route is resolved (`rdma_connect`). `queue` is told when
+/// the connection ends. Returns the limits of this side. May sleep.
+fn begin_connect(
+    id: &BoundId,
+    queue: Arc<dyn OnDisconnect>,
+    parameters: Parameters<'_>,
+    limits: WaitLimits<'_>,
+) -> Result<RdAtomicLimits, Error> {
+    let device = id.device();
+    let rd_atomic = RdAtomicLimits::new(&parameters, &device.attributes());
+    let mut request = parameters.as_raw(Stage::Connect, Message::Request, device, rd_atomic)?;
+    id.tell(queue);
+    // The connection manager retransmits the request, so only the deadline limits the wait for the
+    // peer's reply.
+    id.begin_step(Stage::Connect, limits.until_deadline(), |_| {
+        // SAFETY: By the invariants of `CmId`, the CM ID is valid, and its route is resolved.
+        // `request` is valid, and its private data is copied before the call returns.
+        unsafe { bindings::rdma_connect(id.as_ptr(), &mut request) }
+    })?;
+    Ok(rd_atomic)
+}
+
 /// A CM ID with a resolved address, and thus with a local device.
 pub struct Addressed<E: Endpoint> {
     id: BoundId,
@@ -332,23 +355,11 @@ impl<E: Endpoint> Prepared<E> {
         parameters: Parameters<'_>,
         limits: WaitLimits<'_>,
     ) -> Result<Connecting<E>, Error> {
-        let device = self.queue.device();
-        let rd_atomic = RdAtomicLimits::new(&parameters, &device.attributes());
-        let mut request = parameters.as_raw(Stage::Connect, Message::Request, device, rd_atomic)?;
         match self.route_begun {
             true => self.id.finish_step(Stage::Route, limits)?,
             false => resolve_route(&self.id, limits)?,
         }
-        self.id.tell(self.queue.clone());
-        // The connection manager retransmits the request, so only the deadline limits the wait for
-        // the peer's reply.
-        self.id
-            .begin_step(Stage::Connect, limits.until_deadline(), |_| {
-                // SAFETY: By the invariants of `CmId`, the CM ID is valid, and its route is
-                // resolved. `request` is valid, and its private data is copied before the call
-                // returns.
-                unsafe { bindings::rdma_connect(self.id.as_ptr(), &mut request) }
-            })?;
+        let rd_atomic = begin_connect(&self.id, self.queue.clone(), parameters, limits)?;
         Ok(Connecting {
             prepared: self,
             rd_atomic,

@@ -460,7 +460,7 @@ impl CmId {
     }
 
     /// Notifies `queue` when the connection ends.
-    pub(super) fn tell<E: Endpoint>(&self, queue: Arc<QueuePair<E>>) {
+    pub(super) fn tell(&self, queue: Arc<dyn OnDisconnect>) {
         self.cm_handler.state.lock().queue = Some(queue);
     }
 
@@ -506,21 +506,31 @@ impl CmId {
         limits: WaitLimits<'_>,
         begin: impl FnOnce(Msecs) -> c_int,
     ) -> Result<(), Error> {
+        let limit = self.enter_step(stage, limits)?;
+        self.step_begun(stage, begin(limit))
+    }
+
+    /// Prepares for the answer to a step, and returns the time-out of the step. May sleep.
+    fn enter_step(&self, stage: Stage, limits: WaitLimits<'_>) -> Result<Msecs, Error> {
         let fail = |cause| Error { stage, cause };
         let left = limits.deadline.left().min(limits.limit);
         if left == Msecs::new(0) {
             return Err(fail(Cause::TimedOut(limits.deadline.span())));
         }
-        {
-            let mut state = self.cm_handler.state.lock();
-            if let Some(cause) = state.ended {
-                return Err(fail(cause));
-            }
-            state.answer = None;
+        let mut state = self.cm_handler.state.lock();
+        if let Some(cause) = state.ended {
+            return Err(fail(cause));
         }
-        to_result(begin(left)).map_err(|error| {
+        state.answer = None;
+        Ok(left)
+    }
+
+    /// Converts the result of the call that begins a step. May sleep.
+    fn step_begun(&self, stage: Stage, errno: c_int) -> Result<(), Error> {
+        to_result(errno).map_err(|error| {
             // Once the CM ID has ended, every call fails: the reason for its end is more specific.
-            fail(self.ended().unwrap_or(Cause::Code(error)))
+            let cause = self.ended().unwrap_or(Cause::Code(error));
+            Error { stage, cause }
         })
     }
 
