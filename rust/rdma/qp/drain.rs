@@ -42,7 +42,10 @@ use super::{
 };
 use crate::{
     bindings,
-    rdma::cq::CompletionQueue,
+    rdma::{
+        cq::CompletionQueue,
+        device::Device, //
+    },
     sync::{
         Deadline,
         Msecs,
@@ -140,11 +143,18 @@ impl<E: QpContext> QueuePair<E> {
         if E::QpType::COUNTS_SENDS {
             return self.wait_for_sends();
         }
-        self.drain_by_marker(self.send_cq(), Marker::post_send, || {
-            // SAFETY: The queue pair is alive by the type invariant. The completion queue has an
-            // entry for the marker, see `QpCap::completions`.
-            unsafe { bindings::ib_drain_sq(self.as_raw()) }
-        });
+        // SAFETY: The queue pair is alive by the type invariant, and has this device. Its completion
+        // queue has an entry for the marker, see `QpCap::completions`. The functions are those of its
+        // sends.
+        unsafe {
+            drain_by_marker(
+                self.as_raw(),
+                self.device(),
+                self.send_cq(),
+                Marker::post_send,
+                bindings::ib_drain_sq,
+            );
+        }
     }
 
     /// Waits for the posted receives. Those of a shared queue were awaited before the sends.
@@ -152,57 +162,16 @@ impl<E: QpContext> QueuePair<E> {
         if self.srq().is_some() {
             return;
         }
-        self.drain_by_marker(self.receive_cq(), Marker::post_receive, || {
-            // SAFETY: The queue pair is alive by the type invariant. The completion queue has an
-            // entry for the marker, see `QpCap::completions`.
-            unsafe { bindings::ib_drain_rq(self.as_raw()) }
-        });
-    }
-
-    /// Moves the queue pair to its error state, posts a marker behind the work requests of one
-    /// direction, and waits for the marker's completion in `cq`. If the device refuses that, calls
-    /// `by_driver` if the driver has its own drain, and tries again otherwise.
-    ///
-    /// If only its owner polls `cq`, this thread polls it meanwhile: the caller is within
-    /// [`CompletionQueue::drain`]. May sleep.
-    fn drain_by_marker(
-        &self,
-        cq: &CompletionQueue,
-        post: unsafe fn(&Marker, *mut bindings::ib_qp) -> Result,
-        by_driver: impl FnOnce(),
-    ) {
-        pin_init::stack_pin_init!(let marker = Marker::new());
-        let mut warn_at = Some(Deadline::after(WARN_AFTER));
-        loop {
-            let posted = self.stop().and_then(|()| {
-                // SAFETY: The queue pair is alive by the type invariant, and in the error state.
-                // The completion queue has an entry for the marker, see `QpCap::completions`. The
-                // marker is awaited below.
-                unsafe { post(&marker, self.as_raw()) }
-            });
-            let Err(error) = posted else {
-                return cq.wait(&marker.handled);
-            };
-            // The queue is full. The work requests before the marker complete meanwhile.
-            let is_full = error == ENOMEM;
-            if !is_full && self.device().has_drain() {
-                return by_driver();
-            }
-            if warn_at.is_some_and(|warn_at| !is_full || warn_at.left() == Msecs::new(0)) {
-                warn_at = None;
-                self.report_refused(error);
-            }
-            cq.pass_time();
+        // SAFETY: As in `drain_sends`, with the functions of the receives.
+        unsafe {
+            drain_by_marker(
+                self.as_raw(),
+                self.device(),
+                self.receive_cq(),
+                Marker::post_receive,
+                bindings::ib_drain_rq,
+            );
         }
-    }
-
-    #[cold]
-    fn report_refused(&self, error: Error) {
-        pr_err!(
-            "{}: queue pair {}: cannot drain: {error:?}; waiting for the device\n",
-            self.device().name(),
-            self.number()
-        );
     }
 
     /// Moves the queue pair to its error state and waits until all counted sends have completed.
@@ -211,7 +180,7 @@ impl<E: QpContext> QueuePair<E> {
         // If the transition fails, the device may still complete the sends. Their memory must not
         // be freed before that, so wait in either case.
         if let Err(error) = self.stop() {
-            self.report_refused(error);
+            report_refused(self.device(), self.number(), error);
         }
         self.sends.remove(1);
         self.send_cq().wait(&self.sends.none);
@@ -241,18 +210,8 @@ impl<E: QpContext> QueuePair<E> {
     ///
     /// Any error of the driver.
     pub(in crate::rdma) fn stop(&self) -> Result {
-        let mut attributes = bindings::ib_qp_attr {
-            qp_state: bindings::ib_qp_state_IB_QPS_ERR,
-            ..pin_init::zeroed()
-        };
-        // SAFETY: The queue pair is alive, and the attributes are valid for the call.
-        to_result(unsafe {
-            bindings::ib_modify_qp(
-                self.as_raw(),
-                &mut attributes,
-                bindings::ib_qp_attr_mask_IB_QP_STATE as i32,
-            )
-        })
+        // SAFETY: The queue pair is alive by the type invariant.
+        unsafe { stop(self.as_raw()) }
     }
 
     /// Counts sends that are about to be posted, if the service counts sends. Each is an operation
@@ -272,4 +231,79 @@ impl<E: QpContext> QueuePair<E> {
             self.sends.remove(sends);
         }
     }
+}
+
+/// Moves a queue pair to its error state, posts a marker behind the work requests of one direction, and
+/// waits for the marker's completion in `cq`. If the device refuses that, calls `by_driver` if the driver
+/// has its own drain, and tries again otherwise.
+///
+/// If only its owner polls `cq`, this thread polls it meanwhile: the caller is within
+/// [`CompletionQueue::drain`]. May sleep.
+///
+/// # Safety
+///
+/// The queue pair must be alive. `device` must be its device, and `cq` the completion queue of the
+/// direction of `post` and `by_driver`, with an entry for the marker.
+unsafe fn drain_by_marker(
+    queue: *mut bindings::ib_qp,
+    device: &Device,
+    cq: &CompletionQueue,
+    post: unsafe fn(&Marker, *mut bindings::ib_qp) -> Result,
+    by_driver: unsafe extern "C" fn(*mut bindings::ib_qp),
+) {
+    pin_init::stack_pin_init!(let marker = Marker::new());
+    let mut warn_at = Some(Deadline::after(WARN_AFTER));
+    loop {
+        // SAFETY: By the safety requirements the queue pair is alive.
+        let posted = unsafe { stop(queue) }.and_then(|()| {
+            // SAFETY: By the safety requirements the queue pair is alive, and the completion queue has
+            // an entry for the marker. The queue pair is in the error state. The marker is awaited
+            // below.
+            unsafe { post(&marker, queue) }
+        });
+        let Err(error) = posted else {
+            return cq.wait(&marker.handled);
+        };
+        // The queue is full. The work requests before the marker complete meanwhile.
+        let is_full = error == ENOMEM;
+        if !is_full && device.has_drain() {
+            // SAFETY: As for the marker.
+            return unsafe { by_driver(queue) };
+        }
+        if warn_at.is_some_and(|warn_at| !is_full || warn_at.left() == Msecs::new(0)) {
+            warn_at = None;
+            // SAFETY: By the safety requirements the queue pair is alive. Its number is constant.
+            report_refused(device, unsafe { (*queue).qp_num }, error);
+        }
+        cq.pass_time();
+    }
+}
+
+#[cold]
+fn report_refused(device: &Device, number: u32, error: Error) {
+    pr_err!(
+        "{}: queue pair {number}: cannot drain: {error:?}; waiting for the device\n",
+        device.name()
+    );
+}
+
+/// Moves a queue pair to its error state, as [`QueuePair::stop`] does. May sleep.
+///
+/// # Safety
+///
+/// The queue pair must be alive.
+unsafe fn stop(queue: *mut bindings::ib_qp) -> Result {
+    let mut attributes = bindings::ib_qp_attr {
+        qp_state: bindings::ib_qp_state_IB_QPS_ERR,
+        ..pin_init::zeroed()
+    };
+    // SAFETY: The queue pair is alive by the safety requirements, and the attributes are valid for the
+    // call.
+    to_result(unsafe {
+        bindings::ib_modify_qp(
+            queue,
+            &mut attributes,
+            bindings::ib_qp_attr_mask_IB_QP_STATE as i32,
+        )
+    })
 }
