@@ -4,6 +4,7 @@
 
 use core::{
     alloc::Layout,
+    marker::PhantomData,
     mem::{
         size_of,
         ManuallyDrop, //
@@ -69,80 +70,44 @@ unsafe fn release(chunk: NonNull<Chunk>) {
         .fetch_sub(1, Ordering::Release)
         == 1
     {
-        // The other owners no longer access the chunk.
-        fence(Ordering::Acquire);
-        // SAFETY: This was the last owner. `Chunks::grow` allocated the chunk with this layout.
-        unsafe { Kmalloc::free(chunk.cast(), chunk.as_ref().layout) };
+        // SAFETY: This was the last owner.
+        unsafe { free(chunk) };
     }
 }
 
-/// Allocates values in chunks of several. Each value is freed on its own; the memory of a chunk
-/// when the last of its values is.
+/// Frees a chunk.
+///
+/// # Safety
+///
+/// The last owner must have given up its ownership.
+unsafe fn free(chunk: NonNull<Chunk>) {
+    // The other owners no longer access the chunk.
+    fence(Ordering::Acquire);
+    // SAFETY: There is no owner. `Filling::grow` allocated the chunk with this layout.
+    unsafe { Kmalloc::free(chunk.cast(), chunk.as_ref().layout) };
+}
+
+/// The chunk that is being filled, without the type of its values.
 ///
 /// # Invariants
 ///
-/// If `left` is not zero, this object is an owner of `chunk`, whose entries from `next` on are
-/// unused; there are `left`.
-pub(crate) struct Chunks<T> {
+/// This object is an owner of `chunk`, if there is one. If `left` is not zero, there is one, and its
+/// entries from `next` on are unused; there are `left`.
+struct Filling {
     chunk: Option<NonNull<Chunk>>,
-    next: *mut Entry<T>,
+    next: NonNull<u8>,
     left: usize,
     /// Number of values to allocate in later chunks.
     expected: usize,
 }
 
-// SAFETY: Only the owner of this object uses its pointers.
-unsafe impl<T> Send for Chunks<T> {}
-
-impl<T> Chunks<T> {
-    /// Number of values in the largest chunk.
-    const LARGEST: usize = CHUNK_BYTES.saturating_sub(size_of::<Chunk>()) / size_of::<Entry<T>>();
-
-    /// Returns an allocator for about `count` values. Allocates nothing yet.
-    pub(crate) fn with_capacity(count: usize) -> Self {
-        Self {
-            chunk: None,
-            next: ptr::null_mut(),
-            left: 0,
-            expected: count,
-        }
-    }
-
-    /// Allocates a value. May sleep.
-    ///
-    /// # Errors
-    ///
-    /// `ENOMEM`, or the error of `value`.
-    #[inline]
-    pub(crate) fn push<E>(&mut self, value: impl Init<T, E>) -> Result<ChunkBox<T>>
-    where
-        Error: From<E>,
-    {
-        if self.left == 0 {
-            self.grow()?;
-        }
-        let chunk = self.chunk.ok_or(ENOMEM)?;
-        let entry = self.next;
-        // SAFETY: By the type invariant, `entry` is an unused one of the chunk, and `left` is not
-        // zero. One past the last entry is still within the allocation. If the initialiser fails,
-        // it leaves the entry unused.
-        unsafe {
-            value.__init(&raw mut (*entry).value)?;
-            (&raw mut (*entry).chunk).write(chunk);
-            chunk.as_ref().owners.fetch_add(1, Ordering::Relaxed);
-            self.next = entry.add(1);
-        }
-        self.left = self.left.wrapping_sub(1);
-        // INVARIANT: The entry was initialised above, and is counted.
-        // SAFETY: `entry` is within an allocation.
-        Ok(ChunkBox(unsafe { NonNull::new_unchecked(entry) }))
-    }
-
-    /// Replaces a full chunk.
-    #[inline(never)]
-    fn grow(&mut self) -> Result {
-        let count = self.expected.min(Self::LARGEST).max(1);
-        let entries = Layout::array::<Entry<T>>(count).map_err(|_| ENOMEM)?;
+impl Filling {
+    /// Replaces a full chunk by one for at most `largest` entries of layout `entry`. May sleep.
+    fn grow(&mut self, entry: Layout, largest: usize) -> Result {
+        let count = self.expected.min(largest).max(1);
+        // The size of an entry is a multiple of its alignment.
+        let size = entry.size().checked_mul(count).ok_or(ENOMEM)?;
+        let entries = Layout::from_size_align(size, entry.align()).map_err(|_| ENOMEM)?;
         let (layout, offset) = Layout::new::<Chunk>().extend(entries).map_err(|_| ENOMEM)?;
         let memory = Kmalloc::alloc(layout, GFP_KERNEL, NumaNode::NO_NODE)?;
         let chunk = memory.cast::<Chunk>();
@@ -153,7 +118,7 @@ impl<T> Chunks<T> {
                 owners: AtomicUsize::new(1),
                 layout,
             });
-            self.next = chunk.as_ptr().byte_add(offset).cast();
+            self.next = chunk.cast::<u8>().add(offset);
         }
         // INVARIANT: Counted in `owners`. All entries are unused.
         self.chunk = Some(chunk);
@@ -170,7 +135,71 @@ impl<T> Chunks<T> {
     }
 }
 
-impl<T> Drop for Chunks<T> {
+/// Allocates values in chunks of several. Each value is freed on its own; the memory of a chunk
+/// when the last of its values is.
+///
+/// # Invariants
+///
+/// The chunks of `filling` have entries of type `Entry<T>`.
+pub(crate) struct Chunks<T> {
+    filling: Filling,
+    _entries: PhantomData<*mut Entry<T>>,
+}
+
+// SAFETY: Only the owner of this object uses its pointers.
+unsafe impl<T> Send for Chunks<T> {}
+
+impl<T> Chunks<T> {
+    /// Number of values in the largest chunk.
+    const LARGEST: usize = CHUNK_BYTES.saturating_sub(size_of::<Chunk>()) / size_of::<Entry<T>>();
+
+    /// Returns an allocator for about `count` values. Allocates nothing yet.
+    pub(crate) fn with_capacity(count: usize) -> Self {
+        // INVARIANT: There is no chunk.
+        Self {
+            filling: Filling {
+                chunk: None,
+                next: NonNull::dangling(),
+                left: 0,
+                expected: count,
+            },
+            _entries: PhantomData,
+        }
+    }
+
+    /// Allocates a value. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`, or the error of `value`.
+    #[inline]
+    pub(crate) fn push<E>(&mut self, value: impl Init<T, E>) -> Result<ChunkBox<T>>
+    where
+        Error: From<E>,
+    {
+        let filling = &mut self.filling;
+        if filling.left == 0 {
+            filling.grow(Layout::new::<Entry<T>>(), Self::LARGEST)?;
+        }
+        let chunk = filling.chunk.ok_or(ENOMEM)?;
+        let entry = filling.next.as_ptr().cast::<Entry<T>>();
+        // SAFETY: By the type invariant, `entry` is an unused one of the chunk, and `left` is not
+        // zero. One past the last entry is still within the allocation. If the initialiser fails,
+        // it leaves the entry unused.
+        unsafe {
+            value.__init(&raw mut (*entry).value)?;
+            (&raw mut (*entry).chunk).write(chunk);
+            chunk.as_ref().owners.fetch_add(1, Ordering::Relaxed);
+            filling.next = filling.next.add(size_of::<Entry<T>>());
+        }
+        filling.left = filling.left.wrapping_sub(1);
+        // INVARIANT: The entry was initialised above, and is counted.
+        // SAFETY: `entry` is within an allocation.
+        Ok(ChunkBox(unsafe { NonNull::new_unchecked(entry) }))
+    }
+}
+
+impl Drop for Filling {
     fn drop(&mut self) {
         self.release();
     }

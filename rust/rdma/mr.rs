@@ -227,10 +227,7 @@ impl Drop for Mr {
 
 /// Allocates regions of one size. The lists of their data are allocated together.
 pub struct Regions<D: Scatter> {
-    pd: Arc<ProtectionDomain>,
-    pages: u32,
-    kind: bindings::ib_mr_type,
-    tables: Chunks<ScatterTable>,
+    parts: RegionParts,
     _data: PhantomData<fn() -> D>,
 }
 
@@ -253,14 +250,8 @@ impl<D: Scatter> Regions<D> {
         kind: bindings::ib_mr_type,
         needed: Capabilities,
     ) -> Result<Self> {
-        if !pd.device().capabilities().contains(needed) {
-            return Err(EOPNOTSUPP);
-        }
         Ok(Self {
-            pd,
-            pages,
-            kind,
-            tables: Chunks::with_capacity(count),
+            parts: RegionParts::new(pd, count, pages, kind, needed)?,
             _data: PhantomData,
         })
     }
@@ -272,7 +263,7 @@ impl<D: Scatter> Regions<D> {
     /// `EINVAL` if the device's limit of pages is exceeded; `ENOMEM`.
     #[inline(always)]
     pub fn alloc(&mut self) -> Result<impl Init<Region<D>>> {
-        let (mr, map) = self.parts()?;
+        let (mr, map) = self.parts.alloc()?;
         // INVARIANT: `mr` exposes nothing, and its key is new. The map is not mapped.
         Ok(init!(Region {
             state: Cell::new(State::Invalid),
@@ -283,10 +274,37 @@ impl<D: Scatter> Regions<D> {
             data: None,
         }))
     }
+}
 
-    /// Allocates the parts of a region, which is not registered. Its key is new.
-    #[inline(always)]
-    fn parts(&mut self) -> Result<(Mr, ScatterMap)> {
+/// Allocates the parts of [`Regions`] that do not depend on the type of their data.
+struct RegionParts {
+    pd: Arc<ProtectionDomain>,
+    pages: u32,
+    kind: bindings::ib_mr_type,
+    tables: Chunks<ScatterTable>,
+}
+
+impl RegionParts {
+    fn new(
+        pd: Arc<ProtectionDomain>,
+        count: usize,
+        pages: u32,
+        kind: bindings::ib_mr_type,
+        needed: Capabilities,
+    ) -> Result<Self> {
+        if !pd.device().capabilities().contains(needed) {
+            return Err(EOPNOTSUPP);
+        }
+        Ok(Self {
+            pd,
+            pages,
+            kind,
+            tables: Chunks::with_capacity(count),
+        })
+    }
+
+    /// Allocates the parts of a region, which is not registered. Its key is new. May sleep.
+    fn alloc(&mut self) -> Result<(Mr, ScatterMap)> {
         let map = ScatterMap::new(self.pd.clone(), &mut self.tables)?;
         // SAFETY: The protection domain is alive.
         let mr = unsafe { bindings::ib_alloc_mr(self.pd.as_raw(), self.kind, self.pages) };

@@ -99,7 +99,6 @@ impl Messages {
     /// # Errors
     ///
     /// `EINVAL` for a length of 0; `ENOMEM`.
-    #[inline(always)]
     pub fn alloc(&mut self) -> Result<Message> {
         // INVARIANT: The entries are for no queue pair.
         Ok(Message {
