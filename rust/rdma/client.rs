@@ -218,6 +218,39 @@ global_lock! {
     unsafe(uninit) static CLIENTS: Mutex<KVec<Entry>> = KVec::new();
 }
 
+impl Entry {
+    /// Adds the entry of a client. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `EEXIST` if there is one of that name; `ENOMEM`.
+    fn add(name: &'static CStr, registration: *const c_void) -> Result {
+        let mut clients = CLIENTS.lock();
+        if clients.iter().any(|entry| *entry.name == *name) {
+            return Err(EEXIST);
+        }
+        clients.push(Self { name, registration }, GFP_KERNEL)?;
+        Ok(())
+    }
+
+    /// Removes the entry of a client. May sleep.
+    fn remove(name: &CStr) {
+        let mut clients = CLIENTS.lock();
+        clients.retain(|entry| *entry.name != *name);
+        if clients.is_empty() {
+            // A static is not dropped when the module is unloaded, so its memory is freed here.
+            *clients = KVec::new();
+        }
+    }
+
+    /// Returns the address of the registration of a client. May sleep.
+    fn find(name: &CStr) -> Option<*const c_void> {
+        let clients = CLIENTS.lock();
+        let entry = clients.iter().find(|entry| *entry.name == *name)?;
+        Some(entry.registration)
+    }
+}
+
 /// Initialises the list of clients. Called once, when this module is loaded.
 pub(crate) fn init() {
     // SAFETY: Called exactly once, from the init function of this module.
@@ -249,13 +282,13 @@ impl<C: Client> Registration<C> {
             context,
             _: {
                 // INVARIANT: The entry is made before the core can call back.
-                Self::enter(this.as_ptr().cast())?;
+                Entry::add(C::NAME, this.as_ptr().cast())?;
                 // SAFETY: `client` was initialised above. It is pinned until `drop` unregisters it.
                 let result = to_result(unsafe {
                     bindings::ib_register_client((*this.as_ptr()).client.get())
                 });
                 if result.is_err() {
-                    Self::leave();
+                    Entry::remove(C::NAME);
                 }
                 result?
             },
@@ -274,47 +307,18 @@ impl<C: Client> Registration<C> {
         devices.iter().find(|p| p.is(device.as_raw()))?.acquire()
     }
 
-    fn enter(registration: *const c_void) -> Result {
-        let mut clients = CLIENTS.lock();
-        if clients.iter().any(|entry| *entry.name == *C::NAME) {
-            return Err(EEXIST);
-        }
-        clients.push(
-            Entry {
-                name: C::NAME,
-                registration,
-            },
-            GFP_KERNEL,
-        )?;
-        Ok(())
-    }
-
-    fn leave() {
-        let mut clients = CLIENTS.lock();
-        clients.retain(|entry| *entry.name != *C::NAME);
-        if clients.is_empty() {
-            // A static is not dropped when the module is unloaded, so its memory is freed here.
-            *clients = KVec::new();
-        }
-    }
-
     /// The core's callback for a new device.
     ///
     /// # Safety
     ///
     /// The client must be registered, and `raw` must be a device that the core registers.
     unsafe extern "C" fn add_callback(raw: *mut bindings::ib_device) -> kernel::ffi::c_int {
-        let found = CLIENTS
-            .lock()
-            .iter()
-            .find(|entry| *entry.name == *C::NAME)
-            .map(|entry| entry.registration.cast::<Self>());
-        let (Some(registration), Some(raw)) = (found, NonNull::new(raw)) else {
+        let (Some(registration), Some(raw)) = (Entry::find(C::NAME), NonNull::new(raw)) else {
             return ENODEV.to_errno();
         };
         // SAFETY: By the type invariant, the entry has the address of a pinned registration.
         // Unregistering the client waits for this callback.
-        let registration = unsafe { &*registration };
+        let registration = unsafe { &*registration.cast::<Self>() };
         match registration.add(raw) {
             Ok(()) => 0,
             Err(error) => error.to_errno(),
@@ -401,6 +405,6 @@ impl<C: Client> PinnedDrop for Registration<C> {
         // SAFETY: `new` has registered the client. When this returns, all devices are removed from
         // the client and no callback runs.
         unsafe { bindings::ib_unregister_client(self.client.get()) };
-        Self::leave();
+        Entry::remove(C::NAME);
     }
 }

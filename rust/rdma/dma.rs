@@ -156,7 +156,6 @@ impl DmaBuffers {
     /// # Errors
     ///
     /// `EINVAL` for a length of 0, or for [`Direction::Both`]; `ENOMEM`.
-    #[inline(always)]
     pub fn alloc(&mut self) -> Result<DmaBuffer> {
         if self.left == 0 {
             self.grow()?;
