@@ -5,10 +5,6 @@
 
 use crate::{
     ctrl_error::CtrlError,
-    disk::{
-        Io,
-        Queue, //
-    },
     uapi::ErrorStage, //
 };
 use core::num::NonZeroU16;
@@ -57,6 +53,10 @@ use nvme_rdma_transport::{
     admin_channel::AdminChannel,
     queue::{CommandData, CommandError, Reply},
     ulp::Waiter, //
+};
+use rnvmf_disk::{
+    Io,
+    Queue, //
 };
 use rrdma::{
     rdma::{

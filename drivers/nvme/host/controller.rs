@@ -60,7 +60,6 @@ use status::{
     Status, //
 };
 
-use crate::disk::Queue;
 use crate::{
     admin::{
         Admin,
@@ -70,10 +69,6 @@ use crate::{
         COMMAND, //
     },
     ctrl_error::CtrlError,
-    disk::{
-        AdminChannel,
-        ErrorNotifier, //
-    },
     event::Event,
     name::CtrlName,
     namespace::{IdOwner, NamespaceSet, ScanContext},
@@ -82,7 +77,6 @@ use crate::{
         Settings, //
     },
     stats::CtrlStats,
-    trace,
     uapi::ErrorStage, //
 };
 use kernel::{
@@ -108,6 +102,12 @@ use nvme_rdma_transport::{
         Interruption,
         Waiter, //
     },
+};
+use rnvmf_disk::{
+    trace,
+    AdminChannel,
+    ErrorNotifier,
+    Queue, //
 };
 use rrdma::{
     chrdev,

@@ -2,8 +2,8 @@
 
 //! Events for user space.
 
-use crate::name::DiskName;
 use nvme_proto::{format::identify::NamespaceIds, policy::limits::block::BlockLimits};
+use rnvmf_disk::DiskName;
 
 /// A change of a controller or of one of its namespaces.
 #[derive(Clone, Copy)]

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Names of controllers and disks.
+//! Names of controllers.
 
 use kernel::fmt;
-use rrdma::text::Message;
-
-/// The name of a disk; the block layer takes up to 31 bytes.
-pub(crate) type DiskName = Message<31>;
 
 /// The name of a controller, as in `/dev` and in the kernel's log.
 #[derive(Clone, Copy)]
@@ -33,9 +29,4 @@ impl fmt::Display for CtrlName {
             Self::Discovery(number) => write!(f, "discovery {number}"),
         }
     }
-}
-
-/// Returns the name of the disk of a namespace.
-pub(crate) fn disk_name(controller: u32, nsid: u32) -> DiskName {
-    Message::new(format_args!("rnvmf{controller}n{nsid}"))
 }

@@ -13,7 +13,7 @@
 //! - [`update`]: updating the disks to the result of a scan.
 //!
 //! Nothing here knows the controller: a scan gets an admin queue, and the disks get a
-//! [`DiskController`](crate::disk::DiskController). Decisions are in [`nvme_proto::policy`].
+//! [`DiskController`](rnvmf_disk::DiskController). Decisions are in [`nvme_proto::policy`].
 
 mod context;
 mod error;

@@ -2,11 +2,10 @@
 
 //! Passthrough commands: the code that ioctls of disks and of controllers share.
 //!
-//! A command to a namespace is a request of the block layer: see [`crate::disk`]. An admin command
-//! goes through the controller's [`AdminChannel`](crate::disk::AdminChannel), for ioctls of
+//! A command to a namespace is a request of the block layer: see [`crate::disk_ioctl`]. An admin command
+//! goes through the controller's [`AdminChannel`](rnvmf_disk::AdminChannel), for ioctls of
 //! disks and of controllers.
 
-use crate::disk::DiskController;
 use kernel::{
     prelude::*,
     uaccess::{
@@ -34,12 +33,13 @@ use nvme_proto::{
             PassthruError, //
         },
         permission::{
+            IoPermissions,
             OpenMode,
             Permission, //
         },
     },
 };
-use nvme_rdma_transport::queue::{CommandData, CommandError, MAX_DATA};
+use nvme_rdma_transport::queue::{CommandData, CommandError, Reply, MAX_DATA};
 use rrdma::{
     ioctl,
     rdma::dma,
@@ -49,6 +49,28 @@ use rrdma::{
 
 /// Time-out of an admin command if the user sets none, as in the C host.
 const ADMIN_TIMEOUT: Msecs = Msecs::from_secs(60);
+
+/// The controller of passthrough commands.
+pub(crate) trait PassthruController {
+    /// Whether the controller is live. May sleep.
+    fn is_live(&self) -> bool;
+
+    /// Returns the permissions for passthrough commands to a namespace. May sleep.
+    fn io_permissions(&self) -> IoPermissions;
+
+    /// Sends an admin command from user space, and handles its effects. Sleeps, for I/O too: the
+    /// caller must not block the removal of disks.
+    ///
+    /// # Errors
+    ///
+    /// `EINTR` for a signal before the command is sent; otherwise why there is no response.
+    fn execute_for_user(
+        &self,
+        command: sqe::Command,
+        data: Option<CommandData>,
+        limit: Msecs,
+    ) -> Result<Reply, CommandError>;
+}
 
 /// The result of a passthrough command.
 pub(crate) struct PassthruResult {
@@ -178,7 +200,7 @@ pub(crate) fn user_timeout(call: &ioctl::Call, user: &UserCommand) -> Option<Mse
 pub(crate) fn admin(
     call: &ioctl::Call,
     mode: OpenMode,
-    controller: &dyn DiskController,
+    controller: &dyn PassthruController,
     layout: PassthruLayout,
 ) -> Result<c_int> {
     let user = read_command(call)?;

@@ -4,17 +4,17 @@
 //!
 //! From the bottom up:
 //!
-//! - [`ctrl_error`], [`name`], [`options`], [`event`], [`trace`]: data.
+//! - [`ctrl_error`], [`name`], [`options`], [`event`]: data.
 //! - [`stats`]: counters of a controller.
-//! - [`disk`]: block requests as NVMe commands; [`passthru`]: passthrough commands.
+//! - [`passthru`]: passthrough commands; [`disk_ioctl`]: those of disks.
 //! - [`admin`]: admin commands, and when the next keep-alive is due.
 //! - [`namespace`]: scans of namespaces, and the disks of a controller.
 //! - [`controller`]: one controller, from connect to removal, in a thread of its own.
 //! - [`netlink`], [`sysfs`], [`ioctl`]: the interfaces to user space.
 //! - [`registry`], [`discoveries`]: the controllers and discoveries of the module.
 //!
-//! Queues are in the crate `nvme_rdma_transport`, formats and policies in `nvme_proto`, the numbers
-//! of the netlink interface in `rnvmf_uapi`.
+//! Disks and their requests are in the crate `rnvmf_disk`, queues in `nvme_rdma_transport`, formats and
+//! policies in `nvme_proto`, the numbers of the netlink interface in `rnvmf_uapi`.
 
 use kernel::{
     prelude::*,
@@ -28,7 +28,7 @@ mod admin;
 mod controller;
 mod ctrl_error;
 mod discoveries;
-mod disk;
+mod disk_ioctl;
 mod event;
 mod ioctl;
 mod name;
@@ -39,7 +39,6 @@ mod passthru;
 mod registry;
 mod stats;
 mod sysfs;
-mod trace;
 
 module! {
     type: Rnvmf,

@@ -3,7 +3,7 @@
 //! Asynchronous events of the target.
 
 use super::{ctrl_device::Uevent, Controller};
-use crate::{ctrl_error::CtrlError, disk::Queue, uapi::ErrorStage};
+use crate::{ctrl_error::CtrlError, uapi::ErrorStage};
 use kernel::time::{
     Instant,
     Monotonic, //
@@ -15,6 +15,7 @@ use nvme_proto::{
     },
     policy::aen_rate_limit::AenRateLimit,
 };
+use rnvmf_disk::Queue;
 use rrdma::{
     rdma::qp::QueuePair,
     sync::{

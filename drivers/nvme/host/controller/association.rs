@@ -10,16 +10,7 @@ use super::{
     serve::KeepAliveQueues,
     Controller, //
 };
-use crate::{
-    admin::Admin,
-    disk::Queue,
-    disk::{
-        self,
-        Io, //
-    },
-    namespace::ScanContext,
-    options::QuiesceTime,
-};
+use crate::{admin::Admin, namespace::ScanContext, options::QuiesceTime};
 use kernel::{
     prelude::*,
     sync::Arc,
@@ -43,6 +34,10 @@ use nvme_proto::{
     },
 };
 use nvme_rdma_transport::stats::QueueStats;
+use rnvmf_disk::{
+    Io,
+    Queue, //
+};
 use rrdma::{
     block::{
         QueueCounts,
@@ -65,7 +60,7 @@ const ACKNOWLEDGE: Msecs = Msecs::new(250);
 ///
 /// The queue pairs hold the protection domain, the completion queues and the device;
 /// [`Association::tear_down`] releases them all. The disks and their tag set outlive the
-/// association. After the teardown their [`HctxQueue`](crate::disk::HctxQueue)s are empty.
+/// association. After the teardown their [`HctxQueue`](rnvmf_disk::HctxQueue)s are empty.
 pub(super) struct Association {
     pub(super) admin: Connected<Queue>,
     pub(super) io: KVec<Connected<Queue>>,
@@ -126,7 +121,7 @@ impl Association {
         self.map_hctxs();
     }
 
-    /// Assigns a queue to every [`HctxQueue`](crate::disk::HctxQueue). Sleeps.
+    /// Assigns a queue to every [`HctxQueue`](rnvmf_disk::HctxQueue). Sleeps.
     ///
     /// This runs before and after the disks' hardware queues change to [`queues`](Self::queues), so
     /// that no hardware queue is without a queue meanwhile. Until then several hardware queues may
@@ -150,7 +145,7 @@ impl Association {
 
     /// Returns the hardware queues that the disks should have.
     pub(super) fn queues(&self) -> QueueCounts {
-        disk::hctx_counts(self.split)
+        rnvmf_disk::hctx_counts(self.split)
     }
 
     /// Tears down all queues. Requests in flight end as `inflight` says, and so do later ones.
@@ -330,6 +325,6 @@ fn end_inflight(
     match (held, fate) {
         (Some(held), fate) if request.is_write() => held.hold(request, fate),
         (_, HeldFate::Retry) => request.requeue(None),
-        (_, HeldFate::Fail) => disk::end(request, Status::Transport),
+        (_, HeldFate::Fail) => rnvmf_disk::end(request, Status::Transport),
     }
 }

@@ -8,15 +8,12 @@
 //! Handling): it has acknowledged the disconnect, or its keep-alive timer and the Command Quiesce
 //! Time have expired.
 
-use crate::disk::{
-    self,
-    Io, //
-};
 use kernel::{
     new_mutex,
     prelude::*,
     sync::Mutex, //
 };
+use rnvmf_disk::Io;
 use rrdma::{
     block::{
         Request,
@@ -148,7 +145,7 @@ impl HeldWrite {
         self.request.data().set_held(false);
         match self.fate {
             HeldFate::Retry => self.request.requeue(None),
-            HeldFate::Fail => disk::end(self.request, Status::Transport),
+            HeldFate::Fail => rnvmf_disk::end(self.request, Status::Transport),
         }
     }
 }

@@ -14,14 +14,12 @@ use crate::{
         COMMAND, //
     },
     ctrl_error::CtrlError,
-    disk::{
-        DiskController,
-        Io, //
-    },
+    disk_ioctl,
     namespace::{
         ScanContext,
         ScanError, //
     },
+    passthru::PassthruController,
 };
 use kernel::{
     prelude::*,
@@ -39,10 +37,15 @@ use nvme_proto::{
     },
 };
 use nvme_rdma_transport::queue::{CommandData, CommandError, Reply};
+use rnvmf_disk::{
+    DiskController,
+    Io, //
+};
 use rrdma::{
     block::{
         Disk,
-        Frozen, //
+        Frozen,
+        Ioctl, //
     },
     sync::{
         Deadline,
@@ -55,6 +58,25 @@ impl DiskController for Controller {
         self.scan_channel.is_open()
     }
 
+    fn holds_io(&self) -> bool {
+        self.holds_io.get()
+    }
+
+    fn path_retry_limit(&self) -> Msecs {
+        let target = self.target_retry_ms.load(ordering::Relaxed);
+        Msecs::new(target.min(self.fast_io_fail_ms.load(ordering::Relaxed)))
+    }
+
+    fn may_log_failed_io(&self) -> bool {
+        self.failed_io.allows(c"rnvmf: failed I/O")
+    }
+
+    fn ioctl(&self, call: Ioctl<'_, Io>) -> Result<c_int> {
+        disk_ioctl::ioctl(call, self)
+    }
+}
+
+impl PassthruController for Controller {
     fn is_live(&self) -> bool {
         self.status.state() == CtrlState::Live
     }
@@ -105,19 +127,6 @@ impl DiskController for Controller {
             self.log(format_args!("{what}: reset the controller to apply"));
         }
         Ok(reply)
-    }
-
-    fn holds_io(&self) -> bool {
-        self.holds_io.get()
-    }
-
-    fn path_retry_limit(&self) -> Msecs {
-        let target = self.target_retry_ms.load(ordering::Relaxed);
-        Msecs::new(target.min(self.fast_io_fail_ms.load(ordering::Relaxed)))
-    }
-
-    fn may_log_failed_io(&self) -> bool {
-        self.failed_io.allows(c"rnvmf: failed I/O")
     }
 }
 

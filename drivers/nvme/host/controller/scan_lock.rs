@@ -8,7 +8,6 @@
 
 use crate::{
     ctrl_error::CtrlError,
-    disk::Io,
     namespace::{
         ScanContext,
         ScanResult, //
@@ -25,6 +24,7 @@ use kernel::{
     },
 };
 use nvme_proto::policy::scan_owner::ScanOwner;
+use rnvmf_disk::Io;
 use rrdma::{
     block::{
         QueueCounts,

@@ -22,7 +22,6 @@ use crate::{
         COMMAND, //
     },
     ctrl_error::CtrlError,
-    disk::Io,
     event::Event,
     namespace::{
         self,
@@ -52,6 +51,7 @@ use nvme_proto::{
         scan_requests::ScanRequests,
     },
 };
+use rnvmf_disk::Io;
 use rrdma::{
     block::{
         QueueCounts,

@@ -6,12 +6,13 @@ use super::{
     Controller,
     IDLE, //
 };
-use crate::{ctrl_error::CtrlError, disk::Queue};
+use crate::ctrl_error::CtrlError;
 use core::ops::ControlFlow;
 use nvme_proto::{
     format::identify::KeepAliveMode,
     policy::keep_alive::KeepAlive, //
 };
+use rnvmf_disk::Queue;
 use rrdma::{
     rdma::cm::Connected,
     sync::{

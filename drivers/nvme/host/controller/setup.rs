@@ -13,13 +13,6 @@ use crate::{
         Admin, //
     },
     ctrl_error::CtrlError,
-    disk::{
-        self,
-        HctxQueue,
-        Io,
-        Queue,
-        QueueData, //
-    },
     namespace::ScanContext,
     uapi::ErrorStage,
 };
@@ -66,7 +59,6 @@ use nvme_rdma_transport::{
     connect::{
         ConnectPath,
         ControllerConfig,
-        QueueConnector,
         QueueSetup, //
     },
     params::{
@@ -80,12 +72,13 @@ use nvme_rdma_transport::{
         SentCommand, //
     },
 };
+use rnvmf_disk::{
+    tag_set,
+    Connector,
+    Queue,
+    QueueData, //
+};
 use rrdma::{
-    block::{
-        QueueKinds,
-        TagSet,
-        TagSetConfig, //
-    },
     rdma::{
         cm::{
             Connected,
@@ -94,14 +87,8 @@ use rrdma::{
         dma::Direction, //
     },
     scatter::Buffer,
-    sync::{
-        Deadline,
-        Msecs, //
-    },
+    sync::Deadline,
 };
-
-/// Time-out of a block request, as in the C host (`nvme_io_timeout`).
-const REQUEST: Msecs = Msecs::from_secs(30);
 
 /// The Connect command, for messages.
 const CONNECT: &str = "connect command";
@@ -110,7 +97,7 @@ const CONNECT: &str = "connect command";
 struct Setup<'a> {
     controller: &'a Controller,
     deadline: Deadline,
-    connector: QueueConnector<'a, Io>,
+    connector: Connector<'a>,
 }
 
 /// An enabled controller, with its admin queue.
@@ -178,32 +165,6 @@ pub(super) fn connect_watched(
     Ok(queue)
 }
 
-/// Creates the tag set of all disks, with an [`HctxQueue`] for each requested I/O queue.
-fn tag_set(
-    requested_queues: IoQueueCounts,
-    split: IoQueueCounts,
-    params: &IoQueueParams,
-) -> Result<Arc<TagSet<Io>>> {
-    let most = requested_queues.total().get();
-    let mut hctxs = KVec::with_capacity(most.into(), GFP_KERNEL)?;
-    for _ in 0..most {
-        hctxs.push(Arc::new(HctxQueue::default(), GFP_KERNEL)?, GFP_KERNEL)?;
-    }
-    let config = TagSetConfig {
-        queues: disk::hctx_counts(split),
-        kinds: match (requested_queues.write(), requested_queues.poll()) {
-            (0, 0) => QueueKinds::Default,
-            (_, 0) => QueueKinds::Read,
-            _ => QueueKinds::Poll,
-        },
-        depth: params.size().zero_based().into(),
-        reserved_tags: 0,
-        numa_node: TagSetConfig::NO_NODE,
-        timeout: REQUEST,
-    };
-    TagSet::new(config, hctxs)
-}
-
 impl<'a> Setup<'a> {
     #[inline(never)]
     fn new(controller: &'a Controller, deadline: Deadline) -> Self {
@@ -211,7 +172,7 @@ impl<'a> Setup<'a> {
         Self {
             controller,
             deadline,
-            connector: QueueConnector::new(ControllerConfig {
+            connector: Connector::new(ControllerConfig {
                 ctrl_id: controller.status.trace_id(),
                 path: ConnectPath {
                     namespace: &options.namespace,
@@ -265,7 +226,7 @@ impl<'a> Setup<'a> {
         let io = self.connect_io(&queue, split, &params, &identity)?;
         let tag_set = match before {
             Some(before) => before.tag_set.clone(),
-            None => tag_set(requested_queues, split, &params)
+            None => tag_set(requested_queues, split, params.size().zero_based())
                 .map_err(|error| CtrlError::kernel(ErrorStage::Queues, error, "tag set"))?,
         };
         let requests = usize::from(params.size().zero_based())

@@ -2,11 +2,7 @@
 
 //! The status of a controller: its state, and properties that user space sees.
 
-use crate::{
-    ctrl_error::CtrlError,
-    namespace::NsRejections,
-    trace, //
-};
+use crate::{ctrl_error::CtrlError, namespace::NsRejections};
 use kernel::{
     new_condvar, new_mutex,
     prelude::*,
@@ -36,6 +32,10 @@ use nvme_proto::{
         reconnect_progress::ReconnectProgress,
         scan_requests::ScanRequests,
     },
+};
+use rnvmf_disk::trace::{
+    self,
+    StateChange, //
 };
 use rrdma::{
     errno,
@@ -186,6 +186,16 @@ impl Status {
         self.fields.lock().state
     }
 
+    fn trace_change(&self, from: CtrlState, to: CtrlState, error: Option<&CtrlError>) {
+        trace::controller_state(StateChange {
+            ctrl_id: self.trace_id,
+            from,
+            to,
+            error: error.map(|error| error.error),
+            reason: error.map_or("", CtrlError::message),
+        });
+    }
+
     /// Enters `state` and keeps `error`. Refuses a transition that is not allowed, and one to the
     /// same state without an error. Returns whether the status changed: then the caller calls
     /// [`notify`](Self::notify). May sleep.
@@ -195,7 +205,7 @@ impl Status {
         match fields.state.transition(state, error.is_some()) {
             Transition::Refuse => return false,
             Transition::Enter => {
-                trace::controller_state(self.trace_id, fields.state, state, error);
+                self.trace_change(fields.state, state, error);
                 fields.state = state;
                 if let (CtrlState::Live, Some(error)) = (state, &mut fields.error) {
                     error.over = true;
@@ -217,7 +227,7 @@ impl Status {
     pub(super) fn request_reset(&self) -> Result<(), CtrlState> {
         let mut fields = self.fields.lock();
         self.check_live(&fields)?;
-        trace::controller_state(self.trace_id, CtrlState::Live, CtrlState::Resetting, None);
+        self.trace_change(CtrlState::Live, CtrlState::Resetting, None);
         fields.state = CtrlState::Resetting;
         fields.error = None;
         Ok(())

@@ -2,13 +2,13 @@
 
 //! Parameters that the disks of a controller and its later connections share.
 
-use crate::disk::Io;
 use kernel::sync::Arc;
 use nvme_proto::{
     format::{identify, property::Version},
     policy::{limits::queue_counts::IoQueueCounts, permission::IoPermissions},
 };
 use nvme_rdma_transport::params::IoQueueParams;
+use rnvmf_disk::Io;
 use rrdma::block::TagSet;
 
 /// Parameters that disks are created with, and that a later connection must support.

@@ -8,10 +8,6 @@
 //! controllers may have disks with the same identifier. [`nvme_proto::policy::duplicate_ids`]
 //! ensures that one controller has no two of them.
 
-use crate::name::{
-    disk_name,
-    DiskName, //
-};
 use kernel::{
     new_mutex,
     prelude::*,
@@ -22,6 +18,10 @@ use kernel::{
     },
 };
 use nvme_proto::format::identify::Wwid;
+use rnvmf_disk::{
+    disk_name,
+    DiskName, //
+};
 use rrdma::memory;
 
 /// The identifiers in use.

@@ -4,11 +4,11 @@
 //!
 //! Each scan has a work item, so a namespace that does not respond delays no other disk.
 
-use crate::disk::Io;
 use kernel::{
     prelude::*,
     sync::Arc, //
 };
+use rnvmf_disk::Io;
 use rrdma::{
     block::Disk,
     sync::{

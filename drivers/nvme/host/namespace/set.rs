@@ -14,10 +14,6 @@ use super::{
     partitions::Partitions,
 };
 use crate::{
-    disk::{
-        DiskState,
-        Io, //
-    },
     event::NsInfo, //
 };
 use kernel::{
@@ -54,6 +50,10 @@ use nvme_proto::{
         },
         revalidate::NsAttributes,
     },
+};
+use rnvmf_disk::{
+    DiskState,
+    Io, //
 };
 use rrdma::{
     block::Disk,

@@ -21,12 +21,6 @@ use super::{
         PendingGuard, //
     },
 };
-use crate::disk::{
-    BlockShift,
-    DiskController,
-    Io,
-    NsDisk, //
-};
 use core::mem::replace;
 use kernel::{
     new_mutex,
@@ -50,6 +44,12 @@ use nvme_proto::policy::{
         self,
         Revalidation, //
     },
+};
+use rnvmf_disk::{
+    BlockShift,
+    DiskController,
+    Io,
+    NsDisk, //
 };
 use rrdma::{
     block::{

@@ -31,7 +31,7 @@ class Compilation:
         # Variables that make exports are not recorded: see the kernel's Makefile and our Kbuild.
         self.environment["RUSTC_BOOTSTRAP"] = "1"
         self.environment["RRDMA_GENERATED"] = str(directory / "rust/bindings")
-        self.environment["RNVMF_GENERATED"] = str(directory / "drivers/nvme/host")
+        self.environment["RNVMF_GENERATED"] = str(directory / "drivers/nvme/disk")
         self.environment["NVME_CORE_GENERATED"] = str(directory / "rust/nvme_core/bindings")
         self.environment["NVMET_GENERATED"] = str(directory / "rust/nvmet/bindings")
         self.flags = list(_without_files(words))

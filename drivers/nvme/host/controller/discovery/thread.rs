@@ -12,7 +12,7 @@ use super::{
     log::STAGE,
     Discovery, DiscoveryResult, Log,
 };
-use crate::{ctrl_error::CtrlError, disk::Queue};
+use crate::ctrl_error::CtrlError;
 use core::{
     convert::Infallible,
     ops::ControlFlow, //
@@ -25,6 +25,7 @@ use kernel::{
     },
 };
 use nvme_proto::{format::async_event::AsyncEvent, policy::backoff::Backoff};
+use rnvmf_disk::Queue;
 use rrdma::{
     errno, random,
     rdma::cm::Connected,

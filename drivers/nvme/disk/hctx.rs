@@ -1,33 +1,44 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Hardware queues of the block layer, and the queue pair of each.
+//! Hardware queues of the block layer, the queue pair of each, and their tag set.
 
-use super::{
+use crate::{
     Io,
     Queue, //
 };
-use kernel::sync::{
-    rcu,
-    Arc, //
+use kernel::{
+    prelude::*,
+    sync::{
+        rcu,
+        Arc, //
+    },
 };
 use nvme_proto::policy::limits::queue_counts::IoQueueCounts;
 use rrdma::{
     block::{
         poll_timed_out,
         QueueCounts,
-        RequestRef, //
+        QueueKinds,
+        RequestRef,
+        TagSet,
+        TagSetConfig, //
     },
     rdma::qp::QueuePair,
     sync::{
+        Msecs,
         RcuSlot,
         RelaxedBool, //
     },
 };
 
+/// Time-out of a block request, as in the C host (`nvme_io_timeout`).
+const REQUEST: Msecs = Msecs::from_secs(30);
+
 /// The queue pair of a hardware queue, while there is one.
 #[derive(Default)]
-pub(crate) struct HctxQueue {
-    pub(crate) queue: RcuSlot<QueuePair<Queue>>,
+pub struct HctxQueue {
+    /// The queue pair, while the controller is connected.
+    pub queue: RcuSlot<QueuePair<Queue>>,
     /// A device keeps a request of an earlier queue pair, whose end did not return it. The request may be
     /// one of another hardware queue.
     device_keeps: RelaxedBool,
@@ -35,7 +46,7 @@ pub(crate) struct HctxQueue {
 
 impl HctxQueue {
     /// Assigns a queue pair to the hardware queue. Sleeps if it replaces another one.
-    pub(crate) fn put(&self, queue: &Arc<QueuePair<Queue>>) {
+    pub fn put(&self, queue: &Arc<QueuePair<Queue>>) {
         {
             let guard = rcu::read_lock();
             let current = self.queue.read(&guard);
@@ -51,7 +62,7 @@ impl HctxQueue {
     }
 
     /// Records that a device keeps a request of a queue pair that has ended. Any context.
-    pub(crate) fn set_device_keeps(&self) {
+    pub fn set_device_keeps(&self) {
         self.device_keeps.set(true);
     }
 
@@ -86,7 +97,7 @@ impl HctxQueue {
 }
 
 /// Returns the hardware queues for these I/O queues, in the order of the queues.
-pub(crate) fn hctx_counts(queues: IoQueueCounts) -> QueueCounts {
+pub fn hctx_counts(queues: IoQueueCounts) -> QueueCounts {
     let (default, read) = match queues.write() {
         0 => (queues.io(), 0),
         write => (write, queues.io()),
@@ -96,4 +107,35 @@ pub(crate) fn hctx_counts(queues: IoQueueCounts) -> QueueCounts {
         read: read.into(),
         poll: queues.poll().into(),
     }
+}
+
+/// Creates the tag set of all disks, with an [`HctxQueue`] for each requested I/O queue and `depth` tags for
+/// each hardware queue. `split` has the I/O queues that the target granted. May sleep.
+///
+/// # Errors
+///
+/// `EINVAL` if a number is out of range; `ENOMEM`.
+pub fn tag_set(
+    requested_queues: IoQueueCounts,
+    split: IoQueueCounts,
+    depth: u16,
+) -> Result<Arc<TagSet<Io>>> {
+    let most = requested_queues.total().get();
+    let mut hctxs = KVec::with_capacity(most.into(), GFP_KERNEL)?;
+    for _ in 0..most {
+        hctxs.push(Arc::new(HctxQueue::default(), GFP_KERNEL)?, GFP_KERNEL)?;
+    }
+    let config = TagSetConfig {
+        queues: hctx_counts(split),
+        kinds: match (requested_queues.write(), requested_queues.poll()) {
+            (0, 0) => QueueKinds::Default,
+            (_, 0) => QueueKinds::Read,
+            _ => QueueKinds::Poll,
+        },
+        depth: depth.into(),
+        reserved_tags: 0,
+        numa_node: TagSetConfig::NO_NODE,
+        timeout: REQUEST,
+    };
+    TagSet::new(config, hctxs)
 }

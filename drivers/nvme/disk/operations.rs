@@ -2,9 +2,8 @@
 
 //! The callbacks of the block layer: the command of a request, its submission or rejection.
 
-use super::{
+use crate::{
     hctx::HctxQueue,
-    ioctl,
     ns_disk::{
         self,
         NsDisk, //
@@ -119,7 +118,9 @@ impl Operations for Io {
     }
 
     fn ioctl(call: Ioctl<'_, Self>) -> Result<c_int> {
-        ioctl::ioctl(call)
+        // The controller may release the disk of the call before it has handled the call.
+        let controller = call.data().controller.clone();
+        controller.ioctl(call)
     }
 
     fn poll(hctx: &Arc<HctxQueue>) -> u32 {

@@ -2,7 +2,6 @@
 
 //! The ioctls of a disk.
 
-use super::Io;
 use crate::passthru::{
     admin,
     permitted,
@@ -10,6 +9,7 @@ use crate::passthru::{
     read_user,
     user_buffer,
     user_timeout,
+    PassthruController,
     PassthruResult, //
 };
 use kernel::{
@@ -30,14 +30,15 @@ use nvme_proto::{
         permission::OpenMode, //
     },
 };
+use rnvmf_disk::Io;
 use rrdma::block::{
     self,
     Direction,
     Ioctl, //
 };
 
-/// Handles an ioctl of a disk. Returns 0 or an NVMe status, like the C host.
-pub(super) fn ioctl(call: Ioctl<'_, Io>) -> Result<c_int> {
+/// Handles an ioctl of a disk of `controller`. Returns 0 or an NVMe status, like the C host.
+pub(crate) fn ioctl(call: Ioctl<'_, Io>, controller: &dyn PassthruController) -> Result<c_int> {
     let mode = OpenMode {
         partition: call.on_partition(),
         for_writing: call.for_writing(),
@@ -45,16 +46,15 @@ pub(super) fn ioctl(call: Ioctl<'_, Io>) -> Result<c_int> {
     match NvmeIoctl::from_number(call.number()).ok_or(ENOTTY)? {
         NvmeIoctl::NamespaceId => c_int::try_from(call.data().wwid.nsid).map_err(|_| EOVERFLOW),
         NvmeIoctl::Admin(layout) => {
-            let controller = call.data().controller.clone();
             // Leave the disk first: effects of the command may remove it, which waits for ioctls.
             let call = call.leave();
-            admin(&call, mode, &*controller, layout)
+            admin(&call, mode, controller, layout)
         }
         NvmeIoctl::Io(layout) => {
             // Memory of the process is accessed outside, because removal of the disk waits for
             // ioctls, and a page fault may take any time.
             let (call, user) = call.outside(read_command)?;
-            let command = permitted_io(&call, mode, &user)?;
+            let command = permitted_io(&call, mode, controller, &user)?;
             let is_read = command.direction() == sqe::Direction::FromTarget;
             let most = call.max_transfer();
             let (call, mut data) = call.outside(|_| {
@@ -62,7 +62,7 @@ pub(super) fn ioctl(call: Ioctl<'_, Io>) -> Result<c_int> {
                 let copy_in = |address| UserData::new(address, &user, command.direction(), most);
                 address.map(copy_in).transpose()
             })?;
-            let result = io(&call, &user, command, data.as_mut())?;
+            let result = io(&call, controller, &user, command, data.as_mut())?;
             let call = call.leave();
             let received = data.as_ref().filter(|_| is_read);
             let received = received.map(|data| (data.address, &data.bytes[..]));
@@ -73,21 +73,30 @@ pub(super) fn ioctl(call: Ioctl<'_, Io>) -> Result<c_int> {
 }
 
 /// Returns the command to the namespace if the process may send it.
-fn permitted_io(call: &Ioctl<'_, Io>, mode: OpenMode, user: &UserCommand) -> Result<sqe::Command> {
-    let disk = call.data();
-    let permission = disk.controller.io_permissions().required_for(user.opcode);
-    permitted(call, mode, permission, io_command(user, disk.wwid.nsid))
+fn permitted_io(
+    call: &Ioctl<'_, Io>,
+    mode: OpenMode,
+    controller: &dyn PassthruController,
+    user: &UserCommand,
+) -> Result<sqe::Command> {
+    let permission = controller.io_permissions().required_for(user.opcode);
+    permitted(
+        call,
+        mode,
+        permission,
+        io_command(user, call.data().wwid.nsid),
+    )
 }
 
 /// Sends a command to the namespace.
 fn io(
     call: &Ioctl<'_, Io>,
+    controller: &dyn PassthruController,
     user: &UserCommand,
     command: sqe::Command,
     data: Option<&mut UserData>,
 ) -> Result<PassthruResult> {
-    let disk = call.data();
-    if !disk.controller.is_live() {
+    if !controller.is_live() {
         return Ok(PassthruResult::no_path());
     }
     let mut request = call.command(match command.direction() {
@@ -104,7 +113,7 @@ fn io(
         (Some(completion), _) => Ok(PassthruResult::of(completion)),
         (None, block::Status::Transport) => Ok(PassthruResult::no_path()),
         // The namespace is gone, and its disk is about to be removed.
-        (None, _) if disk.state.is_gone() => Err(ENODEV),
+        (None, _) if call.data().state.is_gone() => Err(ENODEV),
         (None, _) => Err(EIO),
     }
 }

@@ -7,10 +7,8 @@
 //! and command identifier. A disabled event builds no record; Documentation/tracing.rst has the
 //! cost.
 
-use crate::{
-    ctrl_error::CtrlError,
-    name::disk_name, //
-};
+use crate::ns_disk::disk_name;
+use kernel::error::Error;
 use nvme_proto::{format::sqe::Command, policy::ctrl_state::CtrlState};
 use nvme_rdma_transport::trace::{CommandSource, EndedCommand, QueueId, QueuedCommand};
 use rrdma::rdma::cm;
@@ -29,7 +27,7 @@ rrdma::tracepoints! {
 }
 
 /// The `ctrl_id` of all discoveries, which are numbered independently of controllers.
-pub(crate) const DISCOVERY: i32 = -1;
+pub const DISCOVERY: i32 = -1;
 
 /// Traces a command that is about to be sent to the target. Any context.
 #[inline(always)]
@@ -83,20 +81,28 @@ pub(crate) fn complete_command(ended: impl FnOnce() -> EndedCommand) {
     });
 }
 
-/// Traces a change of a controller's state, with the failure that caused it. Any context.
-#[inline(always)]
-pub(crate) fn controller_state(
-    ctrl_id: i32,
-    from: CtrlState,
-    to: CtrlState,
-    failure: Option<&CtrlError>,
-) {
+/// A change of a controller's state.
+pub struct StateChange<'a> {
+    /// The number of the controller, or [`DISCOVERY`].
+    pub ctrl_id: i32,
+    /// The state before the change.
+    pub from: CtrlState,
+    /// The state after the change.
+    pub to: CtrlState,
+    /// The error that caused the change.
+    pub error: Option<Error>,
+    /// The message of the error; empty if there is none.
+    pub reason: &'a str,
+}
+
+/// Traces a change of a controller's state. Any context.
+pub fn controller_state(change: StateChange<'_>) {
     rnvmf_controller_state(|| bindings::rnvmf_trace_state {
-        ctrl_id,
-        error: failure.map_or(0, |failure| failure.error.to_errno()),
-        from: text(from.name()),
-        to: text(to.name()),
-        reason: text(failure.map_or("", CtrlError::message)),
+        ctrl_id: change.ctrl_id,
+        error: change.error.map_or(0, Error::to_errno),
+        from: text(change.from.name()),
+        to: text(change.to.name()),
+        reason: text(change.reason),
     });
 }
 

@@ -2,13 +2,13 @@
 
 //! Callbacks of the transport: completion, rejection and retry of requests.
 
-use super::{
+use crate::{
     operations,
     pdu::MAX_RETRIES,
+    trace,
     Io,
     QueueData, //
 };
-use crate::trace;
 use kernel::{
     prelude::*,
     str::CStr,
@@ -127,7 +127,7 @@ impl Ulp for Io {
 
 /// Ends a request, and resets its private data for the tag's next request.
 #[inline]
-pub(crate) fn end(request: Request<Io>, status: Status) {
+pub fn end(request: Request<Io>, status: Status) {
     request.data().reset();
     request.complete(status);
 }

@@ -22,7 +22,7 @@ use rrdma::sync::{
 pub(super) const MAX_RETRIES: u8 = 5;
 
 /// The private data of a request.
-pub(crate) struct RequestPdu {
+pub struct RequestPdu {
     /// The number of retries, and [`PATH_ERROR`](Self::PATH_ERROR). Changed by the owner of the
     /// request only. One counter, so that one store resets both.
     retries: SingleWriterCounter,
@@ -33,7 +33,8 @@ pub(crate) struct RequestPdu {
     timed_out: RelaxedBool,
     /// The request is in no queue: the controller's thread holds it after a connection loss.
     held: RelaxedBool,
-    pub(super) passthru: PassthruCmd,
+    /// The passthrough command that the request carries, if any.
+    pub passthru: PassthruCmd,
 }
 
 impl RequestPdu {
@@ -93,7 +94,7 @@ impl RequestPdu {
     }
 
     /// Sets whether the controller's thread holds the request, so that it does not time out.
-    pub(crate) fn set_held(&self, held: bool) {
+    pub fn set_held(&self, held: bool) {
         self.held.set(held);
     }
 
@@ -109,7 +110,7 @@ impl RequestPdu {
 
     /// Returns whether the request may be retried after its connection ended. Uses up a retry only
     /// if the loss counts as one, or if the request timed out.
-    pub(crate) fn may_retry_on_reconnect(&self, counts: bool) -> bool {
+    pub fn may_retry_on_reconnect(&self, counts: bool) -> bool {
         if counts || self.timed_out.get() {
             self.timed_out.set(false);
             self.count_retry();
@@ -121,7 +122,7 @@ impl RequestPdu {
 /// A passthrough command and its completion, in the private data of the request that carries it.
 ///
 /// Only the owner of the request accesses it, so every claim succeeds.
-pub(crate) struct PassthruCmd(Claim<PassthruState>);
+pub struct PassthruCmd(Claim<PassthruState>);
 
 #[derive(Default)]
 struct PassthruState {
@@ -138,7 +139,7 @@ impl PassthruCmd {
     }
 
     /// Stores the command of a new request.
-    pub(super) fn begin(&self, command: Command) {
+    pub fn begin(&self, command: Command) {
         if let Some(mut state) = self.0.try_claim() {
             *state = PassthruState {
                 command: Some(command),
@@ -160,7 +161,7 @@ impl PassthruCmd {
     }
 
     /// Takes the completion, if the target sent one.
-    pub(super) fn end(&self) -> Option<Completion> {
+    pub fn end(&self) -> Option<Completion> {
         let mut state = self.0.try_claim()?;
         core::mem::take(&mut *state).completion
     }

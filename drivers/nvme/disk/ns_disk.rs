@@ -2,11 +2,10 @@
 
 //! The private data of a disk, and its sysfs attributes.
 
-use super::{
-    DiskController,
+use crate::{
+    ctrl::DiskController,
     Io, //
 };
-use crate::name::DiskName;
 use kernel::{
     fmt,
     prelude::*,
@@ -34,10 +33,19 @@ use rrdma::{
     },
     sync::RelaxedBool,
     sysfs::Attribute,
+    text::Message,
 };
 
 /// The size of a block-layer sector, as a power of two.
 const SECTOR_SHIFT: u8 = 9;
+
+/// The name of a disk; the block layer takes up to 31 bytes.
+pub type DiskName = Message<31>;
+
+/// Returns the name of the disk of a namespace.
+pub fn disk_name(controller: u32, nsid: u32) -> DiskName {
+    Message::new(format_args!("rnvmf{controller}n{nsid}"))
+}
 
 /// Sysfs attributes of a disk: properties of its namespace, with the names and formats of the C
 /// host.
@@ -73,14 +81,14 @@ pub(super) const ATTRIBUTES: &[Attribute<NsDisk>] = &[
 /// The limits of a disk ensure a size between a sector and
 /// [`MAX_BLOCK_SIZE`](rrdma::block::MAX_BLOCK_SIZE), so shifts need no check.
 #[derive(Clone, Copy)]
-pub(crate) struct BlockShift {
+pub struct BlockShift {
     bytes: u8,
     sectors: u8,
 }
 
 impl BlockShift {
     /// Returns a size of 2 to the power of `shift` bytes.
-    pub(crate) fn new(shift: u8) -> Self {
+    pub fn new(shift: u8) -> Self {
         Self {
             bytes: shift,
             sectors: shift.saturating_sub(SECTOR_SHIFT),
@@ -89,7 +97,7 @@ impl BlockShift {
 }
 
 /// What each request checks of its disk.
-pub(crate) struct DiskState {
+pub struct DiskState {
     gone: RelaxedBool,
     /// The disk is gone, or its commands name protection information: one check for both.
     unusual: RelaxedBool,
@@ -97,7 +105,7 @@ pub(crate) struct DiskState {
 
 impl DiskState {
     /// Returns the state of a new disk.
-    pub(crate) fn new(protection: Protection) -> Self {
+    pub fn new(protection: Protection) -> Self {
         Self {
             gone: RelaxedBool::new(false),
             unusual: RelaxedBool::new(protection != Protection::None),
@@ -105,12 +113,12 @@ impl DiskState {
     }
 
     /// Returns whether the namespace is gone or was replaced: all I/O fails.
-    pub(crate) fn is_gone(&self) -> bool {
+    pub fn is_gone(&self) -> bool {
         self.gone.get()
     }
 
     /// Lets all later I/O fail.
-    pub(crate) fn set_gone(&self) {
+    pub fn set_gone(&self) {
         self.gone.set(true);
         self.unusual.set(true);
     }
@@ -123,20 +131,23 @@ impl DiskState {
 }
 
 /// The disk of a namespace.
-pub(crate) struct NsDisk {
-    pub(crate) name: DiskName,
+pub struct NsDisk {
+    /// Its name.
+    pub name: DiskName,
     /// Identifies the namespace; its NSID is in every command.
-    pub(crate) wwid: Wwid,
-    pub(crate) block_shift: BlockShift,
+    pub wwid: Wwid,
+    /// The size of a block.
+    pub block_shift: BlockShift,
     /// Protection information, which commands leave to the target.
-    pub(crate) protection: Protection,
+    pub protection: Protection,
     /// Deallocated blocks read as zeroes.
-    pub(crate) deallocate_zeroes: RelaxedBool,
+    pub deallocate_zeroes: RelaxedBool,
     /// Blocks in use, as of the last scan.
-    pub(crate) used_blocks: Atomic<u64>,
-    pub(crate) state: Arc<DiskState>,
+    pub used_blocks: Atomic<u64>,
+    /// Shared with the host while the disk is being made.
+    pub state: Arc<DiskState>,
     /// Kept alive by the disk.
-    pub(crate) controller: Arc<dyn DiskController>,
+    pub controller: Arc<dyn DiskController>,
 }
 
 impl NsDisk {
