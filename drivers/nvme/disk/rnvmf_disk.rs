@@ -2,9 +2,9 @@
 
 //! The disks of rnvmf: block requests as NVMe commands.
 //!
-//! This crate has the code that runs for each request. The host, `drivers/nvme/host`, makes and
-//! removes the disks. Both are in rnvmf.ko. A disk reaches its controller by the trait
-//! [`DiskController`].
+//! This crate has the code that runs for each request, and is compiled for speed. The host,
+//! `drivers/nvme/host`, makes and removes the disks; it is compiled for size. Both are in rnvmf.ko.
+//! A disk reaches its controller by the trait [`DiskController`].
 //!
 //! A request takes this way: the block layer calls `queue_rq` of [`Io`] with the [`HctxQueue`] of a
 //! hardware queue and the [`NsDisk`]. It builds the command, and submits it to the [`Queue`] of the
