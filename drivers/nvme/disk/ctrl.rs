@@ -4,10 +4,30 @@
 
 use crate::Io;
 use kernel::prelude::*;
+use nvme_proto::format::status::Status;
 use rrdma::{
-    block::Ioctl,
+    block::{
+        Ioctl,
+        Op, //
+    },
     sync::Msecs, //
 };
+
+/// A request that has failed, for the log.
+pub struct FailedIo<'a> {
+    /// The name of the disk.
+    pub disk: &'a str,
+    /// What the request does.
+    pub op: Op,
+    /// The first block.
+    pub start: u64,
+    /// The number of blocks.
+    pub count: u32,
+    /// The target's status.
+    pub status: Status,
+    /// The number of retries after an error status.
+    pub retries: u8,
+}
 
 /// The controller of a disk.
 pub trait DiskController: Send + Sync {
@@ -21,8 +41,12 @@ pub trait DiskController: Send + Sync {
     /// Returns the time for which requests with path errors are retried. Any context.
     fn path_retry_limit(&self) -> Msecs;
 
-    /// Whether one more failed request may be logged. Any context but NMI.
-    fn may_log_failed_io(&self) -> bool;
+    /// Logs the first path error of a request, which is retried for `limit_ms` milliseconds. `disk` is the
+    /// name of its disk. Logs nothing above the rate limit. Any context but NMI.
+    fn log_path_error(&self, disk: &str, status: Status, limit_ms: u32);
+
+    /// Logs a failed request. Logs nothing above the rate limit. Any context but NMI.
+    fn log_failed_io(&self, failed: FailedIo<'_>);
 
     /// Handles an ioctl of a disk. Sleeps.
     ///

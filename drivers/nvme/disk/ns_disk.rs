@@ -3,12 +3,14 @@
 //! The private data of a disk, and its sysfs attributes.
 
 use crate::{
-    ctrl::DiskController,
-    Io, //
+    ctrl::{
+        DiskController,
+        FailedIo, //
+    },
+    Io,
 };
 use kernel::{
     fmt,
-    prelude::*,
     sync::{
         atomic::{
             ordering,
@@ -26,15 +28,7 @@ use nvme_proto::format::{
     status::Status,
     uuid::Uuid,
 };
-use rrdma::{
-    block::{
-        Op,
-        Request, //
-    },
-    sync::RelaxedBool,
-    sysfs::Attribute,
-    text::Message,
-};
+use rrdma::{block::Request, sync::RelaxedBool, sysfs::Attribute, text::Message};
 
 /// The size of a block-layer sector, as a power of two.
 const SECTOR_SHIFT: u8 = 9;
@@ -163,56 +157,20 @@ impl NsDisk {
         bytes.wrapping_shr(self.block_shift.bytes.into())
     }
 
-    /// Logs the first path error of a request, which is retried for `limit_ms` milliseconds. Logs
-    /// nothing above the rate limit.
-    #[cold]
-    pub(super) fn log_path_error(&self, status: Status, limit_ms: u32) {
-        if self.controller.may_log_failed_io() {
-            let name = &self.name;
-            pr_warn!(
-                "{name}: {}\n",
-                format_args!("{status}: retrying for up to {limit_ms} ms")
-            );
-        }
-    }
-
-    /// Logs a failed request with its NVMe status, which the block layer's own line does not have.
-    /// Logs nothing for a quiet request, or above the rate limit.
+    /// Has the controller log a failed request with its NVMe status, which the block layer's own line does
+    /// not have. Logs nothing for a quiet request.
     #[cold]
     pub(super) fn log_failure(&self, request: &Request<Io>, status: Status, retries: u8) {
-        if request.is_quiet() || !self.controller.may_log_failed_io() {
-            return;
+        if !request.is_quiet() {
+            self.controller.log_failed_io(FailedIo {
+                disk: self.name.as_str(),
+                op: request.op(),
+                start: self.blocks_of_sectors(request.sector()),
+                count: self.blocks_of_bytes(request.bytes()),
+                status,
+                retries,
+            });
         }
-        let name = &self.name;
-        let times = plural(retries.into(), "retry", "retries");
-        let what = match request.op() {
-            Op::Flush => {
-                pr_warn!(
-                    "{name}: {}\n",
-                    format_args!("flush failed: {status}, after {retries} {times}")
-                );
-                return;
-            }
-            Op::Read => "read",
-            Op::Write => "write",
-            Op::Discard => "discard",
-            Op::WriteZeroes => "zeroing",
-            _ => "request",
-        };
-        let count = self.blocks_of_bytes(request.bytes());
-        let blocks = plural(count, "block", "blocks");
-        let start = self.blocks_of_sectors(request.sector());
-        pr_warn!(
-            "{name}: {what} of {count} {blocks} at {start} failed: {}\n",
-            format_args!("{status}, after {retries} {times}")
-        );
-    }
-}
-
-fn plural(count: u32, one: &'static str, more: &'static str) -> &'static str {
-    match count {
-        1 => one,
-        _ => more,
     }
 }
 

@@ -24,7 +24,10 @@ pub mod trace;
 mod ulp;
 
 pub use connect::Connector;
-pub use ctrl::DiskController;
+pub use ctrl::{
+    DiskController,
+    FailedIo, //
+};
 pub use hctx::{
     hctx_counts,
     tag_set,

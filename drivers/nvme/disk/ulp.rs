@@ -170,7 +170,9 @@ fn end_or_retry(
         }
         Disposition::RetryPath { delay_ms } => {
             if path.since_ms == 0 {
-                request.disk_data().log_path_error(status, path.limit_ms);
+                let disk = request.disk_data();
+                let name = disk.name.as_str();
+                disk.controller.log_path_error(name, status, path.limit_ms);
             }
             stats.retried();
             request.requeue(Some(Msecs::new(delay_ms)));

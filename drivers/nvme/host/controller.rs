@@ -20,6 +20,7 @@ mod aen;
 mod association;
 mod ctrl_device;
 pub(crate) mod discovery;
+mod disk_controller;
 mod held_writes;
 mod passthru;
 mod reconnect;

@@ -14,7 +14,6 @@ use crate::{
         COMMAND, //
     },
     ctrl_error::CtrlError,
-    disk_ioctl,
     namespace::{
         ScanContext,
         ScanError, //
@@ -23,10 +22,7 @@ use crate::{
 };
 use kernel::{
     prelude::*,
-    sync::{
-        atomic::ordering,
-        Arc, //
-    },
+    sync::Arc, //
 };
 use nvme_proto::{
     format::{changed_namespaces::ChangedNamespaces, sqe::Command},
@@ -37,44 +33,17 @@ use nvme_proto::{
     },
 };
 use nvme_rdma_transport::queue::{CommandData, CommandError, Reply};
-use rnvmf_disk::{
-    DiskController,
-    Io, //
-};
+use rnvmf_disk::Io;
 use rrdma::{
     block::{
         Disk,
-        Frozen,
-        Ioctl, //
+        Frozen, //
     },
     sync::{
         Deadline,
         Msecs, //
     },
 };
-
-impl DiskController for Controller {
-    fn is_connected(&self) -> bool {
-        self.scan_channel.is_open()
-    }
-
-    fn holds_io(&self) -> bool {
-        self.holds_io.get()
-    }
-
-    fn path_retry_limit(&self) -> Msecs {
-        let target = self.target_retry_ms.load(ordering::Relaxed);
-        Msecs::new(target.min(self.fast_io_fail_ms.load(ordering::Relaxed)))
-    }
-
-    fn may_log_failed_io(&self) -> bool {
-        self.failed_io.allows(c"rnvmf: failed I/O")
-    }
-
-    fn ioctl(&self, call: Ioctl<'_, Io>) -> Result<c_int> {
-        disk_ioctl::ioctl(call, self)
-    }
-}
 
 impl PassthruController for Controller {
     fn is_live(&self) -> bool {
