@@ -255,7 +255,10 @@ impl DiskUpdate<'_> {
             return Err(ScanError::Gone);
         }
         // A scan that finds nothing new needs no memory here.
-        if self.set.with(|table| table.contains(scanned.wwid.nsid)) {
+        if self
+            .set
+            .with(|table| table.get(scanned.wwid.nsid).is_some())
+        {
             return Ok(DiskCreation::NotMissing);
         }
         let pending = self
