@@ -133,9 +133,15 @@ fn disk<const BYTES: usize>(
 /// Converts a text to a C string with a NUL at its end, truncated if necessary.
 fn text<const BYTES: usize>(text: &str) -> [u8; BYTES] {
     let mut bytes = [0; BYTES];
-    let room = BYTES.saturating_sub(1);
+    copy(&mut bytes, text);
+    bytes
+}
+
+/// Copies as much of a text as leaves room for a NUL. The records of all events share this function.
+#[inline(never)]
+fn copy(bytes: &mut [u8], text: &str) {
+    let room = bytes.len().saturating_sub(1);
     for (to, from) in bytes.iter_mut().zip(text.bytes().take(room)) {
         *to = from;
     }
-    bytes
 }
