@@ -160,6 +160,7 @@ impl NsDisk {
     /// Has the controller log a failed request with its NVMe status, which the block layer's own line does
     /// not have. Logs nothing for a quiet request.
     #[cold]
+    #[inline(never)]
     pub(super) fn log_failure(&self, request: &Request<Io>, status: Status, retries: u8) {
         if !request.is_quiet() {
             self.controller.log_failed_io(FailedIo {

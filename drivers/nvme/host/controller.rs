@@ -248,6 +248,12 @@ impl Controller {
         self.wake.complete();
     }
 
+    /// Returns the first error of the connection, if any. Any context.
+    #[inline(never)]
+    fn conn_error(&self) -> Option<ConnError> {
+        self.notifier.error()
+    }
+
     fn is_deleting(&self) -> bool {
         self.status.is_removal_requested()
     }
@@ -294,6 +300,7 @@ impl Controller {
     }
 
     /// Returns the options that user space can change. May sleep.
+    #[inline(never)]
     pub(crate) fn settings(&self) -> Settings {
         *self.settings.lock()
     }
@@ -342,6 +349,7 @@ impl Controller {
     }
 
     /// Sends an event to user space. May sleep.
+    #[inline(never)]
     pub(crate) fn notify(&self, event: Event<'_>) {
         self.services.events.notify(&self.view(), event);
     }
@@ -361,12 +369,14 @@ impl Controller {
     }
 
     /// Reports a change of the status to waiters and user space. May sleep.
+    #[inline(never)]
     fn notify_change(&self) {
         self.status.notify();
         self.notify(Event::Changed);
     }
 
     /// Lets a program that waits for the first disks know that they are being found. May sleep.
+    #[inline(never)]
     fn tell_progress(&self) {
         if self.status.state() == CtrlState::Connecting {
             self.notify(Event::Changed);
@@ -461,6 +471,7 @@ impl Controller {
     }
 
     /// Returns the admin queue `queue` for commands of the controller's thread until `deadline`.
+    #[inline(never)]
     fn admin<'a>(&'a self, queue: &'a Connected<Queue>, deadline: Deadline) -> Admin<'a> {
         Admin {
             sender: Sender::Thread(ThreadSender {
@@ -504,6 +515,7 @@ fn trace_id(name: CtrlName) -> i32 {
 }
 
 impl Waiter for Controller {
+    #[inline(never)]
     fn interruption(&self) -> Option<Interruption> {
         // The thread enters the state when it begins the removal. That does not cancel its own
         // commands, but it does not wait for a keep-alive response once the disks are gone.
@@ -514,7 +526,7 @@ impl Waiter for Controller {
         if cancelled {
             return Some(Interruption::Cancelled);
         }
-        self.notifier.error().map(Interruption::ConnError)
+        self.conn_error().map(Interruption::ConnError)
     }
 
     fn wait(&self, limit: Msecs) {

@@ -56,6 +56,7 @@ pub(crate) struct CtrlError {
 
 impl CtrlError {
     /// Returns an error of `stage` with an error number and a message. May sleep.
+    #[inline(never)]
     pub(crate) fn new(stage: ErrorStage, error: Error, message: fmt::Arguments<'_>) -> Self {
         Self {
             stage,

@@ -15,6 +15,9 @@
 //!
 //! Disks and their requests are in the crate `rnvmf_disk`, queues in `nvme_rdma_transport`, formats and
 //! policies in `nvme_proto`, the numbers of the netlink interface in `rnvmf_uapi`.
+//!
+//! The crate is compiled for size. A function with many callers is `inline(never)` if calls of it are
+//! smaller than its code.
 
 use kernel::{
     prelude::*,

@@ -103,6 +103,7 @@ impl Attributes for Controller {
 }
 
 /// Writes a property of a connected controller; nothing before the first connection.
+#[inline(never)]
 fn fact<T: core::fmt::Display>(
     controller: &Controller,
     f: &mut fmt::Formatter<'_>,

@@ -99,6 +99,7 @@ impl Association {
     }
 
     /// Returns the queues, to keep the connection alive.
+    #[inline(never)]
     pub(super) fn keep_alive_queues(&self) -> KeepAliveQueues<'_> {
         KeepAliveQueues {
             admin: &self.admin,

@@ -129,6 +129,7 @@ impl HeldWrites {
         }
     }
 
+    #[inline(never)]
     fn take(&self, which: fn(&HeldWrite) -> bool) -> Option<HeldWrite> {
         let mut list = self.list.lock();
         let at = list.iter().position(which)?;

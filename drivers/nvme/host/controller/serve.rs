@@ -76,31 +76,69 @@ pub(super) fn serve<R>(
     deadline: Deadline,
     mut over: impl FnMut() -> ControlFlow<R, Deadline>,
 ) -> Result<R, CtrlError> {
-    let policy = KeepAlive::new(controller.options.keep_alive_ms(), queues.keep_alive_mode);
-    let period = policy.map_or(IDLE, |policy| Msecs::new(policy.period_ms()));
-    // When a keep-alive may be due.
-    let mut next = Deadline::after(period).min(controller.keep_alive.due());
+    let mut turns = Turns::new(controller, queues, deadline);
     loop {
-        if let Some(error) = controller.notifier.error() {
-            return Err(error.into());
-        }
-        let moment = match over() {
+        turns.check()?;
+        match over() {
             ControlFlow::Break(answer) => return Ok(answer),
-            ControlFlow::Continue(moment) => moment,
-        };
-        let left = next.left();
+            ControlFlow::Continue(moment) => turns.wait_or_keep_alive(moment)?,
+        }
+    }
+}
+
+/// What [`serve`] does between the calls of its closure. Not generic, so compiled once.
+struct Turns<'a> {
+    controller: &'a Controller,
+    queues: KeepAliveQueues<'a>,
+    deadline: Deadline,
+    policy: Option<KeepAlive>,
+    period: Msecs,
+    /// When a keep-alive may be due.
+    next: Deadline,
+}
+
+impl<'a> Turns<'a> {
+    #[inline(never)]
+    fn new(controller: &'a Controller, queues: KeepAliveQueues<'a>, deadline: Deadline) -> Self {
+        let policy = KeepAlive::new(controller.options.keep_alive_ms(), queues.keep_alive_mode);
+        let period = policy.map_or(IDLE, |policy| Msecs::new(policy.period_ms()));
+        Self {
+            controller,
+            queues,
+            deadline,
+            policy,
+            period,
+            next: Deadline::after(period).min(controller.keep_alive.due()),
+        }
+    }
+
+    /// Fails if the connection is lost.
+    #[inline(never)]
+    fn check(&self) -> Result<(), CtrlError> {
+        match self.controller.conn_error() {
+            Some(error) => Err(error.into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits until `moment`, or until the thread is woken. Sends a keep-alive instead if one is due.
+    #[inline(never)]
+    fn wait_or_keep_alive(&mut self, moment: Deadline) -> Result<(), CtrlError> {
+        let (controller, queues) = (self.controller, self.queues);
+        let left = self.next.left();
         if left > Msecs::new(0) {
             let limit = left.min(moment.left());
             // The holder of the scan lock may wait for polled requests whose users do not poll.
             let polls = controller.scan_lock.is_held() && queues.poll();
             controller.wait(if polls { limit.min(POLL) } else { limit });
-            continue;
+            return Ok(());
         }
         // The target's timer restarts when it receives the command, not when the response arrives.
-        next = Deadline::after(period);
-        if policy.is_some_and(|policy| policy.is_due(queues.take_traffic())) {
-            let admin = controller.admin(queues.admin, deadline);
+        self.next = Deadline::after(self.period);
+        if (self.policy).is_some_and(|policy| policy.is_due(queues.take_traffic())) {
+            let admin = controller.admin(queues.admin, self.deadline);
             admin.keep_alive(&controller.keep_alive)?;
         }
+        Ok(())
     }
 }

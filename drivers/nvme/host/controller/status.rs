@@ -182,6 +182,7 @@ impl Status {
     }
 
     /// Returns the state. May sleep.
+    #[inline(never)]
     pub(crate) fn state(&self) -> CtrlState {
         self.fields.lock().state
     }

@@ -27,6 +27,7 @@ impl From<Superseded> for ScanError {
 }
 
 impl From<CtrlError> for ScanError {
+    #[inline(never)]
     fn from(error: CtrlError) -> Self {
         if error.is_cancelled() {
             Self::Gone

@@ -119,6 +119,7 @@ impl Namespace {
     }
 
     /// Returns the properties of the namespace that user space sees.
+    #[inline(never)]
     pub(crate) fn info(&self) -> NsInfo {
         NsInfo {
             nsid: self.nsid(),
