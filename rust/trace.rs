@@ -19,7 +19,7 @@
 //! generates a function for each event:
 //!
 //! ```ignore
-//! // drivers/nvme/host/trace.rs
+//! // drivers/nvme/disk/trace.rs
 //! rrdma::tracepoints! {
 //!     bindings: concat!(env!("RNVMF_GENERATED"), "/trace_generated.rs");
 //!

@@ -20,7 +20,7 @@
 //! The host `rnvmf` is a ULP. It says what a request is, and how one completes:
 //!
 //! ```ignore
-//! // drivers/nvme/host/disk/ulp.rs
+//! // drivers/nvme/disk/ulp.rs
 //! impl Ulp for Io {
 //!     type Payload = RequestPayload<Io>;
 //!     type Rejected = Refused<Io>;
@@ -46,7 +46,7 @@
 //! Its `queue_rq` sends a request:
 //!
 //! ```ignore
-//! // drivers/nvme/host/disk/operations.rs
+//! // drivers/nvme/disk/operations.rs
 //! match read_or_write(disk, request) {
 //!     Ok(submission) => Queue::submit(&queue, guard, submission, doorbell),
 //!     Err(request) => queue_other(guard, &queue, disk, request, doorbell),
