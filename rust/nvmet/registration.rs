@@ -153,8 +153,8 @@ impl<T: Transport> Registration<T> {
 
     /// # Safety
     ///
-    /// nvmet calls it, with the request of a [`Request<T>`] that it does not use any more, unless the caller is a
-    /// work item in the request.
+    /// `req` must be that of a [`Request<T>`] that nvmet has returned, and does not use any more, unless the caller
+    /// is a work item in the request. Called once for each return.
     unsafe extern "C" fn queue_response(req: *mut bindings::nvmet_req) {
         // SAFETY: By the safety requirements of this function.
         if let Some(deferred) = unsafe { Deferred::<T>::of(req) } {
@@ -184,11 +184,12 @@ impl<T: Transport> Registration<T> {
     /// Called once, by the work item of [`defer`](Self::defer).
     unsafe extern "C" fn respond_deferred(work: *mut bindings::work_struct) {
         // SAFETY: By the safety requirements of this function.
-        let (held, request) = unsafe { Deferred::<T>::from_work(work) }.wait();
-        // SAFETY: `held` is a reference to the queue of a request.
-        let queue = unsafe { SubmissionQueue::<T>::queue_pair_of(held.as_raw()) };
-        T::respond(queue, request);
-        drop(held);
+        let ended = unsafe { Deferred::<T>::from_work(work) }.wait();
+        // A call of `respond` here would be its second, and then the compiler would not inline it.
+        //
+        // SAFETY: nvmet does not use the request any more, and the caller is no work item in it.
+        unsafe { Self::queue_response(ended.req) };
+        drop(ended.queue);
     }
 
     /// # Safety

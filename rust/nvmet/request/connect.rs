@@ -45,8 +45,6 @@ const QUEUE_ID: usize = 42;
 const NO_CONTROLLER: u16 = 0xffff;
 
 /// Checks a Connect command when it is executed.
-#[cold]
-#[inline(never)]
 pub(super) fn prepare<T: RequestHandler>(mut parsed: Parsed<T>) -> Parsed<T> {
     if parsed.command()[FCTYPE] == CONNECT {
         let req = parsed.req();

@@ -5,10 +5,7 @@
 //! `nvmet_passthru_execute_cmd_work()` runs in a work item in the request's memory. It completes the command,
 //! and then passes the command to `nvme_passthru_end()`, which may sleep. Another work item waits for its end.
 
-use super::{
-    Memory,
-    Request, //
-};
+use super::Memory;
 use crate::{
     bindings,
     submission_queue::HeldQueue,
@@ -24,7 +21,7 @@ use kernel::workqueue::RawWorkItem;
 ///
 /// # Invariants
 ///
-/// The memory is that of a [`Request`] that nvmet has returned. `p.work` in it was queued for the command, and
+/// The memory is that of a [`Request`](super::Request) that nvmet has returned. `p.work` in it was queued for the command, and
 /// ends without any further step of this module. Nobody else uses the memory when it has ended.
 pub(crate) struct Deferred<T: TransportTypes>(NonNull<Memory<T>>);
 
@@ -37,7 +34,7 @@ impl<T: TransportTypes> Deferred<T> {
     ///
     /// # Safety
     ///
-    /// `req` must be that of a [`Request`] of this transport, which nvmet is returning by `queue_response`.
+    /// `req` must be that of a [`Request`](super::Request) of this transport, which nvmet is returning by `queue_response`.
     #[inline(always)]
     pub(crate) unsafe fn of(req: *mut bindings::nvmet_req) -> Option<Self> {
         // A command of a passthrough subsystem has no namespace of nvmet. Most commands have one.
@@ -63,16 +60,17 @@ impl<T: TransportTypes> Deferred<T> {
         }
     }
 
-    /// Waits until nvmet does not use the request any more. Also returns a reference to the submission queue,
-    /// for what uses the queue pair after the request. Sleeps.
-    pub(crate) fn wait(self) -> (HeldQueue, Request<T>) {
-        // SAFETY: By the type invariants, the memory is valid, and has a work item that ends. Then it is the
-        // caller's. A request has a reference to its submission queue, which is not null.
+    /// Waits until nvmet does not use the request any more, which the caller then owns. Sleeps.
+    pub(crate) fn wait(self) -> Ended {
+        // SAFETY: By the type invariants, the memory is valid, and has a work item that ends. A request has a
+        // reference to its submission queue, which is not null.
         unsafe {
             let req = self.0.as_ref().req.get();
             bindings::req_flush_passthru_work(req);
-            let held = HeldQueue::get(NonNull::new_unchecked((*req).sq));
-            (held, Request::from_raw(req))
+            Ended {
+                req,
+                queue: HeldQueue::get(NonNull::new_unchecked((*req).sq)),
+            }
         }
     }
 
@@ -101,6 +99,13 @@ impl<T: TransportTypes> Deferred<T> {
             Self(NonNull::new_unchecked(memory.cast()))
         }
     }
+}
+
+/// A request that nvmet has returned, and does not use any more.
+pub(crate) struct Ended {
+    pub(crate) req: *mut bindings::nvmet_req,
+    /// Keeps the submission queue, for what uses the queue pair after the request.
+    pub(crate) queue: HeldQueue,
 }
 
 /// The work item of a [`Deferred`] response.

@@ -36,17 +36,19 @@ impl<T: RequestHandler> Parsed<T> {
     #[inline(always)]
     pub(super) fn prepared(self) -> Self {
         match self.opcode() {
-            FABRICS => connect::prepare(self),
-            ZONE_APPEND => prepare(self),
+            FABRICS | ZONE_APPEND => prepare(self),
             _ => self,
         }
     }
 }
 
-/// Lets nvmet execute a Zone Append with a long list.
+/// Replaces nvmet's function for a Connect command or a Zone Append.
 #[cold]
 #[inline(never)]
-fn prepare<T: TransportTypes>(mut parsed: Parsed<T>) -> Parsed<T> {
+fn prepare<T: RequestHandler>(mut parsed: Parsed<T>) -> Parsed<T> {
+    if parsed.opcode() == FABRICS {
+        return connect::prepare(parsed);
+    }
     let req = parsed.req();
     // SAFETY: By the type invariants of `Parsed`, this owns the memory.
     let memory = unsafe { parsed.0.as_mut() };
