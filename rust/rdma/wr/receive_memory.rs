@@ -98,7 +98,11 @@ impl ReceiveMemory {
     #[inline]
     pub fn second(&mut self) -> &[u8] {
         self.has_second = true;
-        self.second.as_mut().map_or(&[], DmaBuffer::read)
+        // Not map_or(): the call of a function that is passed is not inlined.
+        match &mut self.second {
+            Some(second) => second.read(),
+            None => &[],
+        }
     }
 
     /// Returns the first buffer as an entry of a work request. Any context.
