@@ -15,10 +15,10 @@ use kernel::{
     },
 };
 
-/// The list of all ports of a registration.
+/// The queues of a registration whose Connect command nvmet executes.
 #[pin_data]
 pub(crate) struct ConnectingQueues {
-    /// Addresses, which are only compared.
+    /// Addresses, which are only compared. A queue is in the list once for each of its commands.
     #[pin]
     list: Mutex<KVec<usize>>,
 }
@@ -43,9 +43,13 @@ impl ConnectingQueues {
         Ok(self.list.lock().push(sq.addr(), GFP_KERNEL)?)
     }
 
-    /// Removes a queue that was added. May sleep.
+    /// Removes a queue that was added, once. May sleep.
     pub(crate) fn remove(&self, sq: *mut bindings::nvmet_sq) {
-        self.list.lock().retain(|known| *known != sq.addr());
+        let mut list = self.list.lock();
+        if let Some(place) = list.iter().position(|known| *known == sq.addr()) {
+            // Never fails: the place is that of an entry.
+            let _ = list.remove(place);
+        }
     }
 
     /// Returns whether a queue was added. May sleep.
