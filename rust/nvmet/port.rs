@@ -11,6 +11,7 @@ use core::{
     marker::PhantomData,
     ptr::NonNull,
     sync::atomic::{
+        AtomicI32,
         AtomicUsize,
         Ordering, //
     },
@@ -129,6 +130,8 @@ impl WorkItem for PortHold {
 pub struct Port<T: TransportTypes> {
     raw: NonNull<bindings::nvmet_port>,
     ops: *const bindings::nvmet_fabrics_ops,
+    /// Largest in-capsule data in bytes, as it was configured when the port was enabled.
+    in_capsule: u32,
     hold: Arc<PortHold>,
     users: Arc<PortCount>,
     connecting: Arc<ConnectingQueues>,
@@ -156,7 +159,7 @@ impl<T: TransportTypes> Port<T> {
         connecting: Arc<ConnectingQueues>,
     ) -> Result<Arc<Self>> {
         // SAFETY: By the safety requirements, the port is valid, and nobody else changes it.
-        unsafe {
+        let in_capsule = unsafe {
             let port = &mut *raw.as_ptr();
             T::LIMITS
                 .in_capsule
@@ -164,13 +167,16 @@ impl<T: TransportTypes> Port<T> {
             T::LIMITS
                 .queue_size
                 .apply(&mut port.max_queue_size, "param_max_queue_size");
-        }
+            // Not negative: it was limited above.
+            u32::try_from(port.inline_data_size).unwrap_or_default()
+        };
         users.add();
         // INVARIANT: By the safety requirements. A port cannot be removed while it is enabled.
         Ok(Arc::new(
             Self {
                 raw,
                 ops,
+                in_capsule,
                 hold,
                 users,
                 connecting,
@@ -193,26 +199,36 @@ impl<T: TransportTypes> Port<T> {
         &self.connecting
     }
 
-    fn raw(&self) -> &bindings::nvmet_port {
+    fn disc_addr(&self) -> &bindings::nvmf_disc_rsp_page_entry {
         // SAFETY: By the type invariants, the port is valid.
-        unsafe { self.raw.as_ref() }
+        unsafe { &(*self.raw.as_ptr()).disc_addr }
     }
 
     /// Returns the number of the port in the configuration.
     pub fn number(&self) -> u16 {
-        u16::from_le(self.raw().disc_addr.portid)
+        u16::from_le(self.disc_addr().portid)
     }
 
     /// Returns the largest in-capsule data in bytes (`param_inline_data_size`).
     pub fn in_capsule(&self) -> u32 {
-        // The user may change it once the port is disabled.
-        let size = u32::try_from(self.raw().inline_data_size).unwrap_or_default();
-        size.min(T::LIMITS.in_capsule.max)
+        self.in_capsule
+    }
+
+    /// Lets nvmet announce no in-capsule data to the controllers that are identified from now on. Returns whether
+    /// it has announced some before. Any context.
+    pub fn stop_in_capsule(&self) -> bool {
+        // SAFETY: By the type invariants, the port is valid. nvmet reads the field without a lock.
+        let announced =
+            unsafe { AtomicI32::from_ptr(&raw mut (*self.raw.as_ptr()).inline_data_size) };
+        announced.swap(0, Ordering::Relaxed) > 0
     }
 
     /// Returns the maximum size of an I/O queue (`param_max_queue_size`).
     pub fn max_queue_size(&self) -> u16 {
-        let size = u32::try_from(self.raw().max_queue_size).unwrap_or_default();
+        // SAFETY: By the type invariants, the port is valid.
+        let size = unsafe { (*self.raw.as_ptr()).max_queue_size };
+        // The user may change it once the port is disabled.
+        let size = u32::try_from(size).unwrap_or_default();
         size.min(T::LIMITS.queue_size.max) as u16
     }
 
@@ -223,7 +239,7 @@ impl<T: TransportTypes> Port<T> {
     ///
     /// `EINVAL` if it is not an IP address of the family in `addr_adrfam`, with a port.
     pub fn address(&self) -> Result<Address> {
-        let address = &self.raw().disc_addr;
+        let address = self.disc_addr();
         let (service, mut port) = (string(&address.trsvcid)?, 0);
         // SAFETY: `service` is a string, and `port` valid for writes.
         to_result(unsafe { bindings::kstrtou16(service.as_char_ptr(), 10, &mut port) })

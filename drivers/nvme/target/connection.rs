@@ -741,7 +741,8 @@ impl Connection {
     }
 }
 
-/// Returns how many bytes of data a capsule of an I/O queue may have.
+/// Returns how many bytes of data a capsule of an I/O queue may have. If the receives of a device have no room for
+/// data, the hosts of the port are told so: nvmet has one limit for all devices of a port.
 fn in_capsule(port: &Port<Rdma>, device: &Device, shared_receives: Option<u32>) -> u32 {
     let limits = device.attributes();
     let sges = match shared_receives {
@@ -750,7 +751,13 @@ fn in_capsule(port: &Port<Rdma>, device: &Device, shared_receives: Option<u32>) 
     };
     match sges {
         // A receive with data has two pieces of memory.
-        0..2 => 0,
+        0..2 => {
+            if port.stop_in_capsule() {
+                let (number, device) = (port.number(), device.name());
+                pr_warn!("port {number}: no in-capsule data: {device} has one SGE for a receive\n");
+            }
+            0
+        }
         _ => port.in_capsule(),
     }
 }
