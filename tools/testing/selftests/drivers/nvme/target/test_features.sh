@@ -124,8 +124,8 @@ passthrough() {
 }
 
 # nvmet reads a command after it has completed it, in nvme_passthru_end(). The response must come later: it frees
-# the command. The thread that completes a command must not post in between; its softirqs may. The host calls the
-# function in another thread, for a user's command.
+# the command. The thread that completes a command must not post in between. Its interrupts are not counted: they
+# complete and post other commands. The host calls the function in another thread, for a user's command.
 passthrough_responds_at_the_end() {
 	local ends early
 	[ "$RDMA_TYPE" = rxe ] || skip "probes functions of soft-RoCE"
@@ -137,9 +137,9 @@ passthrough_responds_at_the_end() {
 	connect_to "$THROUGH" "$TARGET4"
 	run nvme id-ctrl "/dev/$CTRL"
 	disconnect "$CTRL"
-	read -r ends early < <(awk '/^#/ { next }
+	read -r ends early < <(awk '/^#/ || $3 ~ /^..[hHsS]/ { next }
 		/ complete: / { posts[$1] = 0 }
-		/ post: / && $3 !~ /^..[hHsS]/ && $1 in posts { posts[$1]++ }
+		/ post: / && $1 in posts { posts[$1]++ }
 		/ end: / && $1 in posts { ends++; early += posts[$1] > 0; delete posts[$1] }
 		END { print ends + 0, early + 0 }' "$TRACE/trace")
 	[ "$ends" -gt 0 ] || fail "no command with effects"

@@ -145,7 +145,8 @@ queue_of_another_transport() {
 	export_over_tcp
 	mkfifo "$go"
 	exec {GO}<>"$go"
-	"$HOSTILE" "$TARGET4" 4420 "$HOSTILE_NQN" cm connect,show set stop io read bye <&"$GO" >"$shown" &
+	PATIENCE=$((10000 * SLOWDOWN)) "$HOSTILE" "$TARGET4" 4420 "$HOSTILE_NQN" cm connect,show set stop io read bye \
+		<&"$GO" >"$shown" &
 	defer end_process $!
 	wait_until "$SOON" grep -qx stop "$shown" || fail "$(<"$shown")"
 	same "status of Connect over TCP" 0x182 "$(connect_over_tcp $(($(awk '/result/ { print $NF }' "$shown"))))"
