@@ -161,8 +161,8 @@ impl<T: Transport> Registration<T> {
             return Self::defer(deferred);
         }
         // SAFETY: By the safety requirements of this function. If nvmet has parsed the command, it
-        // holds a reference to the queue until this returns. Otherwise `begin` is the caller, which
-        // has a reference to the queue pair.
+        // holds a reference to the queue until this returns, or `respond_deferred` does. Otherwise
+        // `begin` is the caller, which has a reference to the queue pair.
         let (queue, request) = unsafe {
             let queue = SubmissionQueue::<T>::queue_pair_of((*req).sq);
             (queue, Request::<T>::from_raw(req))

@@ -37,8 +37,8 @@ impl RetiredLink {
 /// returned its own reference to the submission queue, would use freed memory. So the memory is freed only after
 /// [`SubmissionQueue::destroy`](crate::SubmissionQueue::destroy) has waited.
 ///
-/// The slot of a request can be used by the next command at once. So no function of nvmet may do that in a queue that
-/// lives: see [`Deferred`](crate::request::Deferred) and `prepared.rs`.
+/// While the queue lives, the next command may use the slot of a request at once. So nvmet must end its use of a
+/// request before the response: see [`Deferred`](crate::request::Deferred) and `prepared.rs`.
 ///
 /// # Invariants
 ///

@@ -2,10 +2,10 @@
 
 //! Connect commands.
 //!
-//! nvmet finds the controller of an I/O queue by its identifier alone, of whatever port or transport. It would pass
-//! the queue to `install_queue` of another transport, which takes it for one of its own. So a queue may only join
-//! a controller of its own port, as the specification demands («Connect command»: the same NVM subsystem port). The
-//! controller is held while nvmet executes the command: its identifier cannot become that of another one.
+//! nvmet finds the controller of an I/O queue by its identifier and the names of subsystem and host, not by port or
+//! transport. It would pass the queue to `install_queue` of another transport, which takes it for one of its own. So
+//! a queue may only join a controller of its own port, as the specification demands («Connect command»: the same NVM
+//! subsystem port). The controller is held while nvmet executes the command, so no other one gets its identifier.
 
 use super::{
     Execute,
@@ -44,7 +44,7 @@ const QUEUE_ID: usize = 42;
 /// Identifier that no controller has.
 const NO_CONTROLLER: u16 = 0xffff;
 
-/// Checks a Connect command when it is executed.
+/// Replaces nvmet's function for a Connect command by one that checks it first.
 pub(super) fn prepare<T: RequestHandler>(mut parsed: Parsed<T>) -> Parsed<T> {
     if parsed.command()[FCTYPE] == CONNECT {
         let req = parsed.req();
@@ -79,7 +79,7 @@ unsafe extern "C" fn execute<T: RequestHandler>(req: *mut bindings::nvmet_req) {
     }
 }
 
-/// Why a Connect command is refused.
+/// Reason to refuse a Connect command.
 enum Refusal {
     /// The port of the queue has no such controller.
     Controller,
@@ -105,7 +105,7 @@ impl Refusal {
     }
 }
 
-/// What is kept while nvmet executes a Connect command.
+/// References that are kept while nvmet executes a Connect command.
 struct Admission {
     /// The controller that an I/O queue joins.
     _controller: Option<HeldController>,

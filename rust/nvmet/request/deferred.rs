@@ -21,8 +21,8 @@ use kernel::workqueue::RawWorkItem;
 ///
 /// # Invariants
 ///
-/// The memory is that of a [`Request`](super::Request) that nvmet has returned. `p.work` in it was queued for the command, and
-/// ends without any further step of this module. Nobody else uses the memory when it has ended.
+/// The memory is that of a [`Request`](super::Request) that nvmet has returned. `p.work` in it was queued for the
+/// command, and ends without any further step of this module. Nobody else uses the memory when it has ended.
 pub(crate) struct Deferred<T: TransportTypes>(NonNull<Memory<T>>);
 
 // SAFETY: As for `Request`.
@@ -34,7 +34,8 @@ impl<T: TransportTypes> Deferred<T> {
     ///
     /// # Safety
     ///
-    /// `req` must be that of a [`Request`](super::Request) of this transport, which nvmet is returning by `queue_response`.
+    /// `req` must be that of a [`Request`](super::Request) of this transport, for which nvmet has called
+    /// `queue_response`.
     #[inline(always)]
     pub(crate) unsafe fn of(req: *mut bindings::nvmet_req) -> Option<Self> {
         // A command of a passthrough subsystem has no namespace of nvmet. Most commands have one.
@@ -104,7 +105,7 @@ impl<T: TransportTypes> Deferred<T> {
 /// A request that nvmet has returned, and does not use any more.
 pub(crate) struct Ended {
     pub(crate) req: *mut bindings::nvmet_req,
-    /// Keeps the submission queue, for what uses the queue pair after the request.
+    /// Keeps the submission queue, and so the queue pair, which is used after the request.
     pub(crate) queue: HeldQueue,
 }
 

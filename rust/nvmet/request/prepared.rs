@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Commands that need a step of this crate when nvmet executes them: Connect, and Zone Append. The step replaces
-//! nvmet's function for the command, and calls it. So other commands take no other way.
+//! nvmet's function for the command, and calls it. Other commands are tested for their opcode only.
 //!
 //! `nvmet_bdev_zone_append_bio_done()` completes a Zone Append before it ends the bio. A bio in the request, which
 //! nvmet uses for a short list (`nvmet_use_inline_bvec()`), may by then be that of the slot's next command. So nvmet
@@ -32,7 +32,7 @@ const FABRICS: u8 = 0x7f;
 const ZONE_APPEND: u8 = 0x7d;
 
 impl<T: RequestHandler> Parsed<T> {
-    /// Lets the crate execute a command that nvmet alone does not execute safely.
+    /// Replaces nvmet's function for a command that nvmet alone does not execute safely. Any context.
     #[inline(always)]
     pub(super) fn prepared(self) -> Self {
         match self.opcode() {
