@@ -49,7 +49,8 @@ authentication_left_out() {
 	only "$HOSTILE_HOSTNQN"
 	echo "$key" >"$NVMET/hosts/$HOSTILE_HOSTNQN/dhchap_key"
 	run "$HOSTILE" "$TARGET4" 4420 "$NQN" cm connect set identify auth-send,len=0
-	has "$OUTPUT" $'connect 0x000\nset 0x191\nidentify 0x(191|00c)\nauth-send '
+	# nvmet of 7.2 executes Set Features.
+	has "$OUTPUT" $'connect 0x000\nset 0x(191|000)\nidentify 0x(191|00c)\nauth-send '
 }
 
 ana() {
