@@ -21,6 +21,7 @@
 
 mod data_transfer;
 mod params;
+mod pending;
 mod slots;
 
 use data_transfer::DataTransfer;
@@ -29,9 +30,9 @@ pub(crate) use params::{
     QueueConnection,
     QueueParams, //
 };
+use pending::Pending;
 use slots::{
     discard,
-    put,
     Arrived,
     CapsuleCopy,
     FreeSlots,
@@ -140,13 +141,6 @@ impl Link for Request<Rdma> {
     fn next(&mut self) -> &mut Option<Self> {
         &mut self.private_mut().next
     }
-}
-
-/// A command whose data is in the host's memory.
-struct Pending {
-    parsed: Parsed<Rdma>,
-    remote: RemoteKey,
-    transfer: DataTransfer,
 }
 
 /// A queue of a host: the context of its queue pair.
@@ -760,61 +754,10 @@ impl TargetQueue {
     }
 }
 
-impl Pending {
-    /// Transfers the data if there are credits; returns itself otherwise. Sleeps.
-    #[inline(always)]
-    fn attempt(mut self, queue: &QueuePair<TargetQueue>) -> Result<(), Self> {
-        // Before the data is allocated, so that the compiler need not keep the data on the stack.
-        let Some(context) = self.parsed.private_mut().context.take() else {
-            self.parsed.fail(Code::INTERNAL_ERROR.get());
-            return Ok(());
-        };
-        let Ok(sgl) = self.transfer.allocate(self.remote.length) else {
-            put(&mut self.parsed.private_mut().context, Some(context));
-            self.parsed.fail(Code::INTERNAL_ERROR.get());
-            return Ok(());
-        };
-        let unprepared = match self.transfer {
-            DataTransfer::FromHost => match context.read(sgl, &self.remote) {
-                Ok(read) => {
-                    if let Err((parsed, read)) = self.parsed.read(queue, read) {
-                        cannot_read(parsed, read);
-                    }
-                    return Ok(());
-                }
-                Err(unprepared) => unprepared,
-            },
-            _ => match context.write(sgl, &self.remote) {
-                Ok(write) => {
-                    self.parsed.execute(Data::Write(write));
-                    return Ok(());
-                }
-                Err(unprepared) => unprepared,
-            },
-        };
-        let context = Some(unprepared.context);
-        put(&mut self.parsed.private_mut().context, context);
-        if unprepared.error == EAGAIN {
-            return Err(self);
-        }
-        self.parsed.fail(Code::INTERNAL_ERROR.get());
-        Ok(())
-    }
-}
-
 /// Ends a command whose data is not in its capsule. Unreachable: it was checked against the length.
 #[cold]
 fn lacks_data(parsed: Parsed<Rdma>) {
     parsed.fail(Code::INVALID_SGL_OFFSET.get() | DNR);
-}
-
-/// Ends a command whose RDMA READ cannot be posted.
-#[cold]
-fn cannot_read(mut parsed: Parsed<Rdma>, read: Option<RdmaRw<Sgl, TargetQueue>>) {
-    if let Some(read) = read {
-        parsed.private_mut().give_up(read);
-    }
-    parsed.fail(Code::DATA_TRANSFER_ERROR.get());
 }
 
 impl QpContext for TargetQueue {
