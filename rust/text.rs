@@ -80,7 +80,7 @@ macro_rules! kernel_display {
     ($($type:ty),+ $(,)?) => {
         $(
             impl ::kernel::fmt::Display for $type {
-                // Inlined, so it is no further exported symbol.
+                // Inlined: otherwise rrdma.ko would export one more symbol for each type.
                 #[inline]
                 fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
                     ::core::fmt::Display::fmt(self, f)

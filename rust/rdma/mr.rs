@@ -240,20 +240,15 @@ impl<D: Scatter> Regions<D> {
     /// request](Capabilities::MEM_MGT_EXTENSIONS).
     pub fn new(pd: Arc<ProtectionDomain>, count: usize, pages: u32) -> Result<Self> {
         let kind = bindings::ib_mr_type_IB_MR_TYPE_MEM_REG;
-        Self::of_kind(pd, count, pages, kind, Capabilities::MEM_MGT_EXTENSIONS)
+        let needed = Capabilities::MEM_MGT_EXTENSIONS;
+        RegionParts::new(pd, count, pages, kind, needed).map(Self::of_parts)
     }
 
-    fn of_kind(
-        pd: Arc<ProtectionDomain>,
-        count: usize,
-        pages: u32,
-        kind: bindings::ib_mr_type,
-        needed: Capabilities,
-    ) -> Result<Self> {
-        Ok(Self {
-            parts: RegionParts::new(pd, count, pages, kind, needed)?,
+    fn of_parts(parts: RegionParts) -> Self {
+        Self {
+            parts,
             _data: PhantomData,
-        })
+        }
     }
 
     /// Allocates a region (`ib_alloc_mr`). May sleep.
@@ -348,9 +343,8 @@ impl<D: Scatter> Region<D> {
     pub fn with_gaps(pd: Arc<ProtectionDomain>, pieces: u32) -> Result<Self> {
         let kind = bindings::ib_mr_type_IB_MR_TYPE_SG_GAPS;
         let needed = Capabilities::MEM_MGT_EXTENSIONS | Capabilities::KERNEL_SG_GAPS_REG;
-        Ok(value_of(
-            Regions::of_kind(pd, 1, pieces, kind, needed)?.alloc()?,
-        ))
+        let parts = RegionParts::new(pd, 1, pieces, kind, needed)?;
+        Ok(value_of(Regions::of_parts(parts).alloc()?))
     }
 
     /// Takes `data` and maps it for the device (`ib_dma_map_sg`). No peer gets access. Any context.
