@@ -357,7 +357,7 @@ attempts_take_as_long_as_is_set() {
 # of its last step, which is less by up to 1 s.
 attempt_took() {
 	local took
-	[[ $(ctrl_field "$CTRL" message) =~ timed\ out\ after\ ([0-9]+)\ (ms|s) ]] || return
+	[[ $(ctrl_field "$CTRL" message) =~ timed\ out\ after\ ([0-9]+)\ (ms|s) ]] || return 1
 	took=${BASH_REMATCH[1]}
 	[ "${BASH_REMATCH[2]}" = ms ] || took=$((took * 1000))
 	[ "$took" -gt $((($1 - 1) * 1000)) ] && [ "$took" -le $(($1 * 1000)) ]

@@ -271,7 +271,7 @@ read_all() {
 # asks ACTION [TEXT]: write TEXT, by default 1, to an attribute of the controller CTRL. On failure
 # ERRORS is the error message.
 asks() {
-	printf '%s' "${2-1}" 2>"$SCRATCH/errors" >"/sys/class/rnvmf/$CTRL/$1" && return
+	printf '%s' "${2-1}" 2>"$SCRATCH/errors" >"/sys/class/rnvmf/$CTRL/$1" && return 0
 	ERRORS=$(<"$SCRATCH/errors")
 	return 1
 }
@@ -340,7 +340,7 @@ udev_with_our_rules() {
 	defer rm $rules/"${RULES##*/}"
 	if udevadm control --ping --timeout=1 2>/dev/null; then
 		udevadm control --reload
-		return
+		return 0
 	fi
 	/usr/lib/systemd/systemd-udevd >"$SCRATCH/udev" 2>&1 &
 	defer end_process $!

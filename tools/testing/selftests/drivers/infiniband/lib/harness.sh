@@ -103,7 +103,7 @@ wait_until() {
 	until "$@"; do
 		if [ "${EPOCHREALTIME/[.,]/}" -ge "$end" ]; then
 			"$@"
-			return
+			return $?
 		fi
 		pause
 	done

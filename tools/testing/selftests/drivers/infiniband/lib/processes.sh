@@ -17,7 +17,7 @@ process_ended() {
 # moment. One that waits for I/O may not end.
 end_process() {
 	kill -TERM "$1" 2>/dev/null || return 0
-	wait_until 10 process_ended "$1" && return
+	wait_until 10 process_ended "$1" && return 0
 	kill -KILL "$1" 2>/dev/null || true
 	wait_until 10 process_ended "$1" || true
 }
