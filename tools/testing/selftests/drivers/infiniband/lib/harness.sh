@@ -147,7 +147,7 @@ try() {
 	OUTPUT=$(<"$SCRATCH/output")
 	ERRORS=$(<"$SCRATCH/errors")
 	if [ "$STATUS" = 124 ] || [ "$STATUS" = 137 ]; then
-		fail "timed out after $COMMAND_SECONDS s: $*"
+		fail "timed out after $COMMAND_SECONDS s: $*: $OUTPUT $ERRORS"
 	fi
 }
 
@@ -221,6 +221,9 @@ failed_at() {
 	note "failed with status $1: ${BASH_SOURCE[1]##*/}:$2: $3"
 }
 
+# Names of the processes that run the tests of a VM: they wait for one another.
+RUNNERS='main|busybox|selftests|ping|timeout|sed'
+
 # Print the threads of user-space processes with their state and kernel stack: the test may have waited for one
 # of them. One that has ended shows as a zombie.
 note_processes() {
@@ -231,8 +234,8 @@ note_processes() {
 		while read -r key value; do
 			fields[$key]=$value
 		done <"$thread/status"
-		[ "${fields[Kthread:]:-1}" = 0 ] || continue
-		stack=$(sed 's/.* //; s/+.*//' "$thread/stack" | head -6 | paste -sd ' ')
+		[[ ${fields[Kthread:]:-1} = 0 && ! ${fields[Name:]} =~ ^($RUNNERS)$ ]] || continue
+		stack=$(sed 's/.* //; s/+.*//; /^\(do_syscall_64\|entry_SYSCALL\)/d' "$thread/stack" | head -6 | paste -sd ' ')
 		note "thread ${thread##*/} of ${fields[Tgid:]} (parent ${fields[PPid:]}): ${fields[Name:]}," \
 			"${fields[State:]}: $stack"
 	done
