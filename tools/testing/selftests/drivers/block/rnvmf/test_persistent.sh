@@ -229,6 +229,7 @@ falls_silent() {
 
 # Keep Alive commands are also sent while a long log is read.
 is_kept_alive_while_it_reads() {
+	defer rnvmf disconnect-all
 	EVENTS=0 LOGGED=1024 SLOW=50 hostile
 	follow_hostile -k $((2 * SLOWDOWN))
 	wait_until 30 read_for_long || fail "only $(count entries) reads of log entries"

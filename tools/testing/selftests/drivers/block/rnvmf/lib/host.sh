@@ -9,6 +9,20 @@ RNVMF=(rnvmf)
 # Options that `connect` and `connect_to` add.
 CONNECT_OPTIONS=()
 
+# After each case: no controller is left, which a later case or file would find. Those of nvme-core count, too.
+after_test() {
+	wait_until "$SOON" all_are_removed && return 0
+	note "controllers are left: $LEFT"
+	timeout 60 rnvmf disconnect-all >&3 2>&1
+	return 1
+}
+
+# all_are_removed: whether there is no controller. LEFT is the list of those that there are.
+all_are_removed() {
+	LEFT=$(compgen -G '/sys/class/nvme/*' || compgen -G '/sys/class/rnvmf/*')
+	[ -z "$LEFT" ]
+}
+
 # connect ADDRESS [OPTION...]: connect to the subsystem $NQN and set CTRL to the controller's name.
 # The controller is disconnected when the test ends.
 connect() {
