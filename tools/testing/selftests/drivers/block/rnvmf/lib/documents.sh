@@ -154,8 +154,9 @@ state_doctor_fault() {
 	defer rdma_add "$HOST_NETNS" rnvmf_rxe1 rnvmf1
 }
 
-# The third line of the file of connections is invalid.
+# The third line of the file of connections is invalid. The command connects to the second.
 state_wrong_file() {
+	state_nothing
 	place "$CONNECTIONS" <<-END
 		# the database
 		-a $EXAMPLE4 -n $EXAMPLE
