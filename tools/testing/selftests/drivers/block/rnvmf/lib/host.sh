@@ -9,7 +9,8 @@ RNVMF=(rnvmf)
 # Options that `connect` and `connect_to` add.
 CONNECT_OPTIONS=()
 
-# After each case: no controller is left, which a later case or file would find. Those of nvme-core count, too.
+# After each case: no controller of rnvmf or nvme-core is left, which a later case or file would find. Those of
+# rnvmf are removed.
 after_test() {
 	wait_until "$SOON" all_are_removed && return 0
 	note "controllers are left: $LEFT"
@@ -17,9 +18,9 @@ after_test() {
 	return 1
 }
 
-# all_are_removed: whether there is no controller. LEFT is the list of those that there are.
+# all_are_removed: whether there is no controller. LEFT has those that there are.
 all_are_removed() {
-	LEFT=$(compgen -G '/sys/class/nvme/*' || compgen -G '/sys/class/rnvmf/*')
+	LEFT=$(compgen -G '/sys/class/rnvmf/*'; compgen -G '/sys/class/nvme/*') || true
 	[ -z "$LEFT" ]
 }
 
