@@ -25,6 +25,7 @@ pub(crate) struct MockKernel {
     pub(crate) discover_targets: Vec<Target>,
     pub(crate) persistent_args: Vec<PersistentArgs>,
     pub(crate) cancelled: Vec<u32>,
+    pub(crate) deadlines: Vec<Option<Instant>>,
     pub(crate) subscribed: bool,
 }
 
@@ -135,8 +136,9 @@ impl Kernel for MockKernel {
         Ok(())
     }
 
-    fn wait(&mut self, _deadline: Option<Instant>) -> Result<WaitResult, Error> {
+    fn wait(&mut self, deadline: Option<Instant>) -> Result<WaitResult, Error> {
         assert!(self.subscribed);
+        self.deadlines.push(deadline);
         Ok(self
             .wait_results
             .pop_front()

@@ -264,7 +264,10 @@ impl<'a> RunState<'a> {
         let result = kernel.wait(deadline);
         let is_progress = |result| attempt::is_progress(&self.attempts, result);
         if !retries && result.as_ref().is_ok_and(is_progress) {
-            self.deadline = Some(attempt::next_deadline(&self.attempts));
+            // A discovery may have a later one.
+            self.deadline = self
+                .deadline
+                .max(Some(attempt::next_deadline(&self.attempts)));
         }
         let handled = match result {
             Ok(WaitResult::Interrupted) if self.is_persistent => {

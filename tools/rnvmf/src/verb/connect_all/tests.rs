@@ -25,6 +25,7 @@ use clap::Parser;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 const LINES: &str =
     "-a 10.0.0.9 -n nqn.2014-08.org.example:disk -q nqn.2014-08.org.example:host -I \
@@ -455,6 +456,26 @@ fn a_deadline_ends_discoveries() {
         "rnvmf: discover at 10.0.0.9:4420: timed out waiting for the kernel\n"
     );
     assert_eq!(end, "connect-all: 1 of 1 connections failed");
+}
+
+#[test]
+fn progress_of_a_connect_leaves_discoveries_their_time() {
+    let identity = IDENTITY.join(" ");
+    let discover = format!("discover -a 10.0.0.8 --timeout 60 {identity}\n");
+    let text = format!("{discover}-a 10.0.0.9 -n nqn.x {identity}\n");
+    let config = ConfigFile::new("deadlines", &text);
+    let mut kernel = MockKernel {
+        connect_replies: [made(0)].into(),
+        discovery_logs: [Ok(Some(log(vec![])))].into(),
+        ..MockKernel::default()
+    };
+    kernel.push_event(Change::Added, numbered(0, connecting()));
+    kernel.push_event(Change::Changed, numbered(0, live()));
+    kernel.wait_results.push_back(discovery_done(0));
+    let least = Instant::now() + Duration::from_secs(60);
+    assert_eq!(run_mock(&config, &mut kernel).2, Ok(()));
+    assert_eq!(kernel.deadlines.len(), 3);
+    assert!(kernel.deadlines.iter().all(|each| *each >= Some(least)));
 }
 
 #[test]
