@@ -273,7 +273,8 @@ attribute_set! {
         QUEUE_SIZE = 11, "queue-size", U32 { min: QUEUE_SIZE_MIN, max: QUEUE_SIZE_MAX };
         /// Keep-alive timeout in seconds; 0 disables keep-alive.
         KEEP_ALIVE_TMO = 12, "keep-alive-tmo", U32 { min: 0, max: KEEP_ALIVE_TMO_MAX };
-        /// Milliseconds until a connect, reconnect or reset attempt times out.
+        /// Limit in milliseconds of a connect, reconnect or reset attempt to connect all queues;
+        /// then of each command of its namespace scan. Of the first connect also for each disk.
         CONNECT_TIMEOUT = 13, "connect-timeout", U32 { min: 1, max: CONNECT_TIMEOUT_MAX };
         /// Type of service of the connections, for rdma_set_service_type().
         TOS = 14, "tos", U8 { min: 0, max: u8::MAX };

@@ -227,8 +227,8 @@ pub(crate) struct FabricsArgs {
     #[arg(short = 'T', long, value_name = "TOS")]
     pub(crate) tos: Option<u8>,
 
-    /// Time limit in seconds for the resolution of a host name and for each connect attempt,
-    /// 1 to 600
+    /// Time limit in seconds, 1 to 600: for the resolution of a host name, to connect all queues, then for each
+    /// command that looks for namespaces, and for each disk
     #[arg(long, value_name = "SECONDS", default_value_t = CONNECT_TIMEOUT_DEFAULT / 1000,
           value_parser = connect_timeout())]
     pub(crate) timeout: u32,
@@ -371,7 +371,8 @@ pub(crate) struct Set {
     #[command(flatten)]
     pub(crate) reconnect: ReconnectOptions,
 
-    /// Time limit in seconds for a connect attempt, from the next attempt on, 1 to 600
+    /// Time limit in seconds to connect all queues, then for each command of the namespace scan, from
+    /// the next attempt on, 1 to 600
     /// [default: 10]
     #[arg(long, value_name = "SECONDS", value_parser = connect_timeout())]
     pub(crate) timeout: Option<u32>,
