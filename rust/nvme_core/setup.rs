@@ -97,10 +97,13 @@ pub(crate) fn setup<T: Transport>(
     // SAFETY: The work item is initialised. Only connected queues queue it, and none is connected.
     unsafe { bindings::cancel_work_sync(controller.abort_work.get()) };
     controller.weak.forget_losses();
-    if let Some(entries) = kept_entries(controller, tag_sets) {
-        // SAFETY: The controller is initialised, and only this thread changes the field. nvme-core only
-        // lowers it.
-        unsafe { (*ctrl).sqsize = entries };
+    if let Some(kept) = KeptTagSet::of(controller, tag_sets) {
+        // SAFETY: The controller is initialised, and only this thread changes the fields. nvme-core only
+        // lowers them.
+        unsafe {
+            (*ctrl).sqsize = kept.entries;
+            (*ctrl).queue_count = kept.hw_queues.saturating_add(1);
+        }
     }
     setup_admin(controller, tag_sets)?;
     let result = setup_after_admin(controller, tag_sets);
@@ -118,7 +121,7 @@ fn setup_after_admin<T: Transport>(
 ) -> Result<(), SetupError> {
     let ctrl = controller.as_raw();
     check_features(controller)?;
-    check_entries(controller, tag_sets)?;
+    check_kept(controller, tag_sets)?;
     // SAFETY: The controller is initialised; only this thread changes the number of queues.
     if unsafe { (*ctrl).queue_count } > 1 {
         setup_io(controller, tag_sets)?;
@@ -231,43 +234,66 @@ fn check_features<T: Transport>(controller: &Controller<T>) -> Result<(), SetupE
     Ok(())
 }
 
-/// Returns the zero-based size of the I/O queues for which the tag set was made, if it is kept. A tag set has
-/// a tag for each entry but one.
-fn kept_entries<T: Transport>(controller: &Controller<T>, tag_sets: TagSets) -> Option<u16> {
-    // SAFETY: The controller is initialised, and only this thread allocates and frees tag sets.
-    let depth = unsafe {
-        match (tag_sets, (*controller.as_raw()).tagset.is_null()) {
-            (TagSets::Keep, false) => (*controller.io_tag_set.get()).queue_depth,
-            _ => return None,
-        }
-    };
-    u16::try_from(depth).ok()
+/// The size of the I/O tag set of an earlier connect, which the next connect keeps.
+struct KeptTagSet {
+    /// Number of tags.
+    entries: u16,
+    /// Number of hardware queues.
+    hw_queues: u32,
 }
 
-/// Checks that the queues have an entry for each tag, because a slot belongs to a tag. nvme-rdma goes on with
-/// fewer entries, and lets requests wait for one.
+impl KeptTagSet {
+    /// Returns the size; `None` if there is no tag set, or it is not kept.
+    fn of<T: Transport>(controller: &Controller<T>, tag_sets: TagSets) -> Option<Self> {
+        // SAFETY: The controller is initialised, and only this thread allocates, changes and frees tag sets.
+        let (depth, hw_queues) = unsafe {
+            match (tag_sets, (*controller.as_raw()).tagset.is_null()) {
+                (TagSets::Keep, false) => {
+                    let tag_set = controller.io_tag_set.get();
+                    ((*tag_set).queue_depth, (*tag_set).nr_hw_queues)
+                }
+                _ => return None,
+            }
+        };
+        let entries = u16::try_from(depth).ok()?;
+        Some(Self { entries, hw_queues })
+    }
+}
+
+/// Checks what the tag set demands that a connect keeps. There must be I/O queues: nvme-core makes an
+/// administrative controller (`CNTRLTYPE`) live without any. They must have an entry for each tag, because a
+/// slot belongs to a tag. nvme-rdma goes on without I/O queues, and with fewer entries, for which requests wait.
 ///
 /// # Errors
 ///
-/// `ENOSPC` if there are fewer.
-fn check_entries<T: Transport>(
+/// `EOPNOTSUPP` if there are no I/O queues; `ENOSPC` if there are fewer entries.
+fn check_kept<T: Transport>(
     controller: &Controller<T>,
     tag_sets: TagSets,
 ) -> Result<(), SetupError> {
-    // SAFETY: The controller is initialised. nvme-core does not change the field until the next set-up.
-    let entries = unsafe { (*controller.as_raw()).sqsize };
-    match kept_entries(controller, tag_sets) {
-        Some(kept) if entries < kept => {
-            dev_err!(
-                controller.device(),
-                "the target no longer supports queues of {} entries, only {}\n",
-                kept.saturating_add(1),
-                entries.saturating_add(1)
-            );
-            Err(ENOSPC.into())
-        }
-        _ => Ok(()),
+    let Some(kept) = KeptTagSet::of(controller, tag_sets) else {
+        return Ok(());
+    };
+    let ctrl = controller.as_raw();
+    // SAFETY: The controller is initialised. nvme-core does not change the fields until the next set-up.
+    let (queues, entries) = unsafe { ((*ctrl).queue_count, (*ctrl).sqsize) };
+    if queues <= 1 {
+        dev_err!(
+            controller.device(),
+            "the target no longer has I/O queues: it is an administrative controller\n"
+        );
+        return Err(errno::EOPNOTSUPP.into());
     }
+    if entries < kept.entries {
+        dev_err!(
+            controller.device(),
+            "the target no longer supports queues of {} entries, only {}\n",
+            kept.entries.saturating_add(1),
+            entries.saturating_add(1)
+        );
+        return Err(ENOSPC.into());
+    }
+    Ok(())
 }
 
 /// Connects the I/O queues. C: `nvme_rdma_configure_io_queues()`.
@@ -510,7 +536,7 @@ pub(crate) fn teardown_io<T: Transport>(controller: &Controller<T>, tag_sets: Ta
     // SAFETY: The controller is initialised. A controller without an I/O tag set has no namespaces,
     // and its queues are disconnected.
     unsafe {
-        if (*ctrl).queue_count <= 1 || (*ctrl).tagset.is_null() {
+        if (*ctrl).tagset.is_null() {
             return;
         }
         for queue in controller.queues.iter().skip(1) {

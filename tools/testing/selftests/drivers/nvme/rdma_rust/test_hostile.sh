@@ -184,6 +184,41 @@ lost_while_firmware_is_activated() {
 	leave
 }
 
+# becomes_administrative: connect, then reset the controller, which is an administrative one from then on. It
+# has no I/O queues, and nvme-core would make it live without them.
+becomes_administrative() {
+	! driver_is_c || skip "nvme-rdma goes on without I/O queues"
+	start_log again
+	AFTER=1 hostile controller poke 3 111 1
+	connect_hostile
+	try nvme reset "/dev/$CTRL"
+	wait_until "$SOON" logs "$CTRL: the target no longer has I/O queues" ||
+		fail "no refusal in the log: $(kernel_log | tail -5)"
+	same "state is live" no "$([ "$(ctrl_field "$CTRL" state)" != live ] && echo no)"
+}
+
+administrative_for_a_time() {
+	becomes_administrative
+	kill -USR1 "$TARGET"
+	comes_back
+	compare 65536
+	leave
+}
+
+# A change of CPUs visits all tag sets. The kernel must have forgotten that of the controller.
+deleted_while_administrative() {
+	local cpu=/sys/devices/system/cpu/cpu1/online
+	becomes_administrative
+	leave
+	[ -w $cpu ] || skip "CPU 1 is always online"
+	echo 0 >$cpu
+	echo 1 >$cpu
+}
+
+logs() {
+	[ "$(logged "$1")" -gt 0 ]
+}
+
 failed_connects() {
 	! driver_is_c || COMMAND_SECONDS=$((180 * SLOWDOWN))
 	refused 'rejected' request reject 6 4
@@ -206,4 +241,6 @@ main setup \
 	foreign_invalidations \
 	invalidates_another_key \
 	lost_while_firmware_is_activated \
+	administrative_for_a_time \
+	deleted_while_administrative \
 	failed_connects
