@@ -109,7 +109,7 @@ impl EventData for RcEvents {
 impl Endpoint for RcContext {
     fn lost(queue: &QueuePair<Self>, cause: Lost) {
         match cause {
-            Lost::Disconnected => queue.context().set_disconnected(),
+            Lost::Disconnected | Lost::Closed => queue.context().set_disconnected(),
             _ => queue.context().fail(fmt!("{cause}")),
         }
     }

@@ -156,7 +156,7 @@ pub struct Queue<U: Ulp> {
     sync: SyncSlot<Commands<U>>,
     admin_slots: KVec<AdminSlot<Commands<U>>>,
     aer: Option<Pin<KBox<AerSlot<Commands<U>>>>>,
-    /// Completed when the target has disconnected, or acknowledged our disconnect.
+    /// Completed when the target has disconnected, or acknowledged our disconnect. Never on iWARP.
     #[pin]
     disconnected: TimedCompletion,
     /// Number of ended commands at the last call of [`Queue::take_traffic`].
@@ -487,7 +487,7 @@ impl<U: Ulp> Queue<U> {
     }
 
     /// Returns whether the target disconnected, or acknowledged the disconnect of
-    /// [`end`](Self::end). The ULP's thread is woken when it does. Any context.
+    /// [`end`](Self::end). Never true on iWARP, which does not tell. The ULP's thread is woken when it does. Any context.
     pub fn is_disconnected(&self) -> bool {
         self.disconnected.is_completed()
     }

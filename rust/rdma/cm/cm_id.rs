@@ -253,7 +253,12 @@ impl CmHandler {
                 return self.ended(Lost::AddressChanged, Cause::AddressChanged);
             }
             bindings::rdma_cm_event_type_RDMA_CM_EVENT_DISCONNECTED if status == 0 => {
-                return self.ended(Lost::Disconnected, Cause::Disconnected);
+                // SAFETY: `id` is valid, and a connection has a device.
+                let lost = match unsafe { is_iwarp(id) } {
+                    true => Lost::Closed,
+                    false => Lost::Disconnected,
+                };
+                return self.ended(lost, Cause::Disconnected);
             }
             // RDMA_CM_EVENT_DISCONNECTED without an answer of the peer, and
             // RDMA_CM_EVENT_TIMEWAIT_EXIT, which follows.
@@ -292,6 +297,16 @@ unsafe extern "C" fn handler(
 unsafe fn is_ud(id: *const bindings::rdma_cm_id) -> bool {
     // SAFETY: `id` is valid by the safety requirements, and its type never changes.
     unsafe { (*id).qp_type == bindings::ib_qp_type_IB_QPT_UD }
+}
+
+/// Returns whether a CM ID is on an iWARP device.
+///
+/// # Safety
+///
+/// `id` must be valid and have a device.
+unsafe fn is_iwarp(id: *const bindings::rdma_cm_id) -> bool {
+    // SAFETY: By the safety requirements, `id` is valid and has a device, which stays while an event is handled.
+    unsafe { Device::from_raw((*id).device).is_rnic() }
 }
 
 /// Converts the status of an event, a negative error number, to a cause.

@@ -27,6 +27,9 @@ pub trait Endpoint: QpContext<QpType: qp::Connected> {
 pub enum Lost {
     /// The peer disconnected, or acknowledged our disconnect (`RDMA_CM_EVENT_DISCONNECTED`).
     Disconnected,
+    /// An iWARP connection was closed (`IW_CM_EVENT_CLOSE`): by the peer, by our disconnect, or because the
+    /// peer no longer answers. So it does not tell whether the peer has ended the connection.
+    Closed,
     /// The link address of the local interface changed, as when a bond fails over
     /// (`RDMA_CM_EVENT_ADDR_CHANGE`).
     AddressChanged,
@@ -41,6 +44,7 @@ impl fmt::Display for Lost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Disconnected => "the peer disconnected",
+            Self::Closed => "the connection was closed",
             Self::AddressChanged => "the local link address changed",
             Self::Unreachable => "the peer no longer answers",
             Self::DeviceRemoved => "the RDMA device is going away",

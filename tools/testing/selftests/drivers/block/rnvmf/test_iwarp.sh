@@ -109,14 +109,37 @@ target_comes_back_under_io() {
 silence_under_io() {
 	connect "$TARGET4"
 	start_verify
-	defer silence_ends_here
-	run nft "table inet rnvmf_silence { chain input {
-		type filter hook input priority 0; tcp sport 4420 drop; tcp dport 4420 drop; }; }"
+	target_is_silent
 	loses
 	has "$(ctrl_field "$CTRL" message)" 'in time|timed out|no response'
 	silence_ends_here
 	comes_back
 	is_verified
+}
+
+target_is_silent() {
+	defer silence_ends_here
+	run nft "table inet rnvmf_silence { chain input {
+		type filter hook input priority 0; tcp sport 4420 drop; tcp dport 4420 drop; }; }"
+}
+
+# iWARP does not tell whether the target has ended the old connection, so a write in flight is held for its time.
+in_flight_writes_are_held() {
+	local writer
+	connect "$TARGET4"
+	target_is_silent
+	dd if=/dev/zero of="$(disk "$CTRL" 1)" bs=4k count=1 oflag=direct 2>"$SCRATCH/errors" &
+	writer=$!
+	defer end_process $writer
+	loses
+	wait_until "$SOON" holds_writes || fail "no write is held: $(kernel_log | grep "$CTRL")"
+	silence_ends_here
+	comes_back
+	wait $writer || fail "the write failed: $(<"$SCRATCH/errors")"
+}
+
+holds_writes() {
+	[ "$(logged "$CTRL: holding in-flight writes for")" -gt 0 ]
 }
 
 device_comes_back_under_io() {
@@ -213,6 +236,7 @@ main setup \
 	resets_under_io \
 	target_comes_back_under_io \
 	silence_under_io \
+	in_flight_writes_are_held \
 	device_comes_back_under_io \
 	is_given_up \
 	disconnect_under_io \
