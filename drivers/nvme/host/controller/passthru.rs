@@ -6,7 +6,14 @@
 //! change namespaces, they are scanned before the disks are thawed: no I/O reaches a namespace that
 //! its disk no longer describes. Then scan work updates the disks.
 
-use super::{scan_work, status::ScanRequester, Controller};
+use super::{
+    scan_work::{
+        self,
+        Progress, //
+    },
+    status::ScanRequester,
+    Controller, //
+};
 use crate::{
     admin::{
         Admin,
@@ -146,7 +153,8 @@ fn revalidate(
 /// of the namespace `named`.
 fn rescan_frozen(controller: &Controller, context: &Arc<ScanContext>, named: Option<u32>) {
     let admin = user_admin(controller, Deadline::NEVER);
-    let marked = scan_work::scan(controller, &admin, context, ChangedNamespaces::default())
+    let progress = Progress::new(controller);
+    let marked = scan_work::scan(&progress, &admin, context, ChangedNamespaces::default())
         .map_err(ScanError::from)
         .and_then(|found| found.mark_gone(&controller.namespaces, controller));
     match marked {

@@ -11,7 +11,10 @@ use super::{
         Association, //
         InflightPolicy,
     },
-    scan_work,
+    scan_work::{
+        self,
+        Progress, //
+    },
     serve,
     setup,
     status::ReconnectStatus,
@@ -203,7 +206,8 @@ impl<'a> Reconnect<'a> {
             ..controller.admin(&association.admin, limit)
         };
         let context = &association.scan_context;
-        let scan = || scan_work::scan(controller, &admin, context, ChangedNamespaces::default());
+        let progress = Progress::new(controller);
+        let scan = || scan_work::scan(&progress, &admin, context, ChangedNamespaces::default());
         let mut found = scan()?;
         if found.misses_namespace(&controller.namespaces) {
             // Leaves most of the time for the second scan.

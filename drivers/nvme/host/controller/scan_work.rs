@@ -110,24 +110,43 @@ impl WorkItem for Controller {
     }
 }
 
+/// Reports to user space, at most once a second, that a connect goes on.
+pub(super) struct Progress<'a> {
+    controller: &'a Controller,
+    due: Cell<Deadline>,
+}
+
+impl<'a> Progress<'a> {
+    /// Progress that is reported in a second for the first time.
+    pub(super) fn new(controller: &'a Controller) -> Self {
+        let due = Cell::new(Deadline::after(PROGRESS));
+        Self { controller, due }
+    }
+
+    /// Reports progress if a second has passed since the last report. May sleep.
+    pub(super) fn report(&self) {
+        if self.due.get().left() == Msecs::new(0) {
+            self.due.set(Deadline::after(PROGRESS));
+            self.controller.tell_progress();
+        }
+    }
+}
+
 /// Scans all namespaces through `admin`, and keeps the rejections. `awaited` has the namespaces
 /// that the target reported as changed; it does not limit the scan. Sleeps, but not for I/O.
 pub(super) fn scan(
-    controller: &Controller,
+    progress: &Progress<'_>,
     admin: &Admin<'_>,
     context: &Arc<ScanContext>,
     awaited: ChangedNamespaces<'_>,
 ) -> Result<ScanResult, CtrlError> {
-    let next = Cell::new(Deadline::after(PROGRESS));
-    let each_second = || {
-        if next.get().left() == Msecs::new(0) {
-            next.set(Deadline::after(PROGRESS));
-            controller.tell_progress();
-            controller.held_writes.release_if_due();
-        }
+    let controller = progress.controller;
+    let tell_progress = || {
+        progress.report();
+        controller.held_writes.release_if_due();
     };
     let namespaces = &controller.namespaces;
-    let scan = namespace::scan(namespaces, admin, context, awaited, &each_second)?;
+    let scan = namespace::scan(namespaces, admin, context, awaited, &tell_progress)?;
     controller.status.update(|status| {
         let warn = |message: fmt::Arguments<'_>| controller.warn(message);
         scan.rejections.log_new(&status.rejections, warn);
@@ -226,7 +245,7 @@ fn find(
         Some(page) if begun.is_due() => ChangedNamespaces::new(page.bytes()),
         _ => ChangedNamespaces::default(),
     };
-    scan(controller, &admin, context, awaited)
+    scan(&Progress::new(controller), &admin, context, awaited)
 }
 
 /// Sets the disks' hardware queues to `wanted`, those of the connection. Requests on hardware

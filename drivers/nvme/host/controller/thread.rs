@@ -14,7 +14,10 @@ use super::{
     },
     scan_lock::ScanGuard,
     scan_lock::ScanWork,
-    scan_work,
+    scan_work::{
+        self,
+        Progress, //
+    },
     serve::{
         self,
         KeepAliveQueues, //
@@ -125,9 +128,12 @@ impl CtrlThread {
         // Held until the first disks exist, so that passthrough commands find them.
         let guard = this.lock_scan();
         ctrl.enter(CtrlState::Connecting, None);
+        let progress = Progress::new(ctrl);
         match setup::connect(ctrl) {
             // From here on I/O may wait for this thread, including the I/O of memory reclaim.
-            Ok(association) => memory::without_io(|| this.connected(association, guard)),
+            Ok(association) => {
+                memory::without_io(|| this.connected(association, guard, &progress));
+            }
             Err(error) => ctrl.fail(&error),
         }
         ctrl.enter(CtrlState::Deleting, None);
@@ -137,10 +143,15 @@ impl CtrlThread {
     }
 
     /// Adds the first disks, then serves the controller.
-    fn connected(&self, association: KBox<Association>, guard: ScanGuard<'_>) {
+    fn connected(
+        &self,
+        association: KBox<Association>,
+        guard: ScanGuard<'_>,
+        progress: &Progress<'_>,
+    ) {
         self.log_limitations(&association);
         *self.ctrl.scan_context.lock() = Some(association.scan_context.clone());
-        match self.make_disks(&association, guard) {
+        match self.make_disks(&association, guard, progress) {
             Ok(()) => self.live(association),
             Err(failure) => {
                 association.tear_down(&self.ctrl, InflightPolicy::Fail);
@@ -172,7 +183,12 @@ impl CtrlThread {
 
     /// Adds the controller to sysfs, and its first disks by scan work. The time-out of the connect
     /// applies to each command and to each disk, so there is time for any number of them.
-    fn make_disks(&self, association: &Association, guard: ScanGuard<'_>) -> Result<(), CtrlError> {
+    fn make_disks(
+        &self,
+        association: &Association,
+        guard: ScanGuard<'_>,
+        progress: &Progress<'_>,
+    ) -> Result<(), CtrlError> {
         self.ctrl.add_device()?;
         let (context, awaited) = (&association.scan_context, ChangedNamespaces::default());
         let timeout = self.ctrl.settings().connect_timeout;
@@ -180,10 +196,10 @@ impl CtrlThread {
             timeout: timeout.min(COMMAND),
             ..self.ctrl.admin(&association.admin, Deadline::NEVER)
         };
-        let found = scan_work::scan(&self.ctrl, &admin, context, awaited)?;
+        let found = scan_work::scan(progress, &admin, context, awaited)?;
         self.start_scan_work(guard, ScanWork::Follow(found));
         self.await_disks(association.keep_alive_queues(), timeout)?;
-        self.await_partitions(association.keep_alive_queues())
+        self.await_partitions(association.keep_alive_queues(), progress)
     }
 
     /// Waits for the first disks. Each must be added within `timeout`.
@@ -215,9 +231,14 @@ impl CtrlThread {
 
     /// Waits for the partition scans of the first disks, so that partitions exist when a program
     /// sees that the controller is live. Does not wait for a namespace that does not respond.
-    fn await_partitions(&self, queues: KeepAliveQueues<'_>) -> Result<(), CtrlError> {
+    fn await_partitions(
+        &self,
+        queues: KeepAliveQueues<'_>,
+        progress: &Progress<'_>,
+    ) -> Result<(), CtrlError> {
         let (mut scanning, mut limit) = (None, Deadline::NEVER);
         serve::serve(&self.ctrl, queues, Deadline::NEVER, || {
+            progress.report();
             let first = self.ctrl.namespaces.first_scanning();
             let Some(nsid) = first.filter(|_| !self.ctrl.is_deleting()) else {
                 return ControlFlow::Break(());

@@ -72,16 +72,43 @@ struct NsData {
     independent: IndependentNamespace,
 }
 
+/// The sender of the Identify commands of a scan. Before each command it reports progress, and sends a
+/// keep-alive if one is due.
+#[derive(Clone, Copy)]
+pub(super) struct ScanAdmin<'a> {
+    pub(super) admin: &'a Admin<'a>,
+    pub(super) tell_progress: &'a dyn Fn(),
+}
+
+impl ScanAdmin<'_> {
+    /// Sends Identify, as [`Admin::identify`]. Sleeps.
+    pub(super) fn identify(&self, what: Identify, of: &str) -> Result<Buffer, CtrlError> {
+        self.prepare()?;
+        self.admin.identify(what, of)
+    }
+
+    /// Sends an optional Identify, as [`Admin::identify_optional`]. Sleeps.
+    fn identify_optional(&self, what: Identify) -> Result<Option<Buffer>, CtrlError> {
+        self.prepare()?;
+        self.admin.identify_optional(what)
+    }
+
+    fn prepare(&self) -> Result<(), CtrlError> {
+        (self.tell_progress)();
+        self.admin.keep_alive_if_due()
+    }
+}
+
 /// Identifies the namespaces of a controller.
 pub(super) struct NsIdentifier<'a> {
-    admin: &'a Admin<'a>,
+    admin: ScanAdmin<'a>,
     context: &'a ScanContext,
     nvm: NvmController,
 }
 
 impl<'a> NsIdentifier<'a> {
     /// Reads the Identify data that is common to all namespaces. Sleeps.
-    pub(super) fn new(admin: &'a Admin<'a>, context: &'a ScanContext) -> Result<Self, CtrlError> {
+    pub(super) fn new(admin: ScanAdmin<'a>, context: &'a ScanContext) -> Result<Self, CtrlError> {
         // The structure is optional, and exists since version 1.4.
         let mut nvm = NvmController::default();
         if context.version >= Version::new(1, 4, 0) {
@@ -123,7 +150,7 @@ impl<'a> NsIdentifier<'a> {
 
     /// Reads and parses the Identify data. The inner error is that of malformed data.
     fn read(&self, nsid: u32) -> Result<Result<NsData, CtrlError>, CtrlError> {
-        let (admin, version) = (self.admin, self.context.version);
+        let (admin, version) = (&self.admin, self.context.version);
         let namespace = admin.identify(Identify::Namespace(nsid), "identify namespace")?;
         let descriptors = admin.identify_optional(Identify::NamespaceDescriptors(nsid))?;
         // These structures are optional, and exist since version 2.0.

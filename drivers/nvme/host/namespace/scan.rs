@@ -11,6 +11,7 @@ use super::{
     identify::{
         IdentifiedNs,
         NsIdentifier,
+        ScanAdmin,
         ScannedNs, //
     },
     rejections::NsRejections,
@@ -134,7 +135,7 @@ pub(crate) struct Scan {
 /// of them is not listed as active, the rejections are transient, because a later scan may find it:
 /// the Linux target sends the event just before it lists the namespace.
 ///
-/// Calls `tell_progress` before it identifies a namespace.
+/// Calls `tell_progress` before each command.
 pub(crate) fn scan(
     set: &NamespaceSet,
     admin: &Admin<'_>,
@@ -143,13 +144,16 @@ pub(crate) fn scan(
     tell_progress: &dyn Fn(),
 ) -> Result<Scan, CtrlError> {
     let seq = set.with(|table| table.begin_scan());
+    let admin = ScanAdmin {
+        admin,
+        tell_progress,
+    };
     let mut scanner = Scanner {
         set,
         admin,
         identifier: NsIdentifier::new(admin, context)?,
         walk: NsidWalk::new(MAX_NAMESPACES),
         awaited: collect(awaited)?,
-        tell_progress,
         result: ScanResult {
             seq,
             usable: KVec::new(),
@@ -185,12 +189,11 @@ fn push<T>(list: &mut KVec<T>, item: T) -> Result<(), CtrlError> {
 /// A scan in progress.
 struct Scanner<'a> {
     set: &'a NamespaceSet,
-    admin: &'a Admin<'a>,
+    admin: ScanAdmin<'a>,
     identifier: NsIdentifier<'a>,
     walk: NsidWalk,
     /// Changed namespaces that are not listed so far.
     awaited: KVec<u32>,
-    tell_progress: &'a dyn Fn(),
     result: ScanResult,
     rejections: NsRejections,
 }
@@ -231,8 +234,6 @@ impl Scanner<'_> {
 
     fn scan_one(&mut self, nsid: u32) -> Result<(), CtrlError> {
         self.awaited.retain(|awaited| *awaited != nsid);
-        (self.tell_progress)();
-        self.admin.keep_alive_if_due()?;
         let has_disk = self.set.with(|table| table.is_usable(nsid));
         let error = match self.identifier.identify(nsid) {
             // A new disk would have no partitions, because reading them fails.

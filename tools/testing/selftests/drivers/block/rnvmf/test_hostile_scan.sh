@@ -245,6 +245,13 @@ slow_for_each_namespace() {
 	connected_anew 1 0
 }
 
+# Each command of the scan has the time limit for itself, too. The program waits as long.
+slow_for_each_command() {
+	VERSION=0x20000 SLOW=$((4500 * SLOWDOWN)) hostile
+	connect "$TARGET4" --timeout $((6 * SLOWDOWN))
+	leave
+}
+
 # A reset holds I/O until all namespaces are identified, but not longer than fast_io_fail_tmo.
 slow_namespaces_hold_no_io_for_long() {
 	local CONNECT_OPTIONS=(--reconnect-delay 1)
@@ -259,6 +266,7 @@ slow_namespaces_hold_no_io_for_long() {
 
 main hostile_setup \
 	slow_for_each_namespace \
+	slow_for_each_command \
 	slow_namespaces_hold_no_io_for_long \
 	lists_its_namespaces_late \
 	cannot_tell_for_a_moment \
