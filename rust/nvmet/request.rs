@@ -527,6 +527,17 @@ impl<T: TransportTypes> Parsed<T> {
         unsafe { bindings::nvmet_req_transfer_len(self.req()) }
     }
 
+    /// Returns whether the command is for a namespace in a file. nvmet may read less than all of the data of
+    /// such a read, and report success nevertheless: beyond the end of a file that was truncated. Any context.
+    #[inline]
+    pub fn is_of_file(&self) -> bool {
+        // SAFETY: `nvmet_req_init()` succeeded. The request has a reference to its namespace, if it has one.
+        unsafe {
+            let ns = (*self.req()).ns;
+            !ns.is_null() && !(*ns).file.is_null()
+        }
+    }
+
     /// Executes the command with its data. [`respond`](crate::Transport::respond) is called with the
     /// result, perhaps before this returns. Process context; may sleep.
     #[inline(always)]

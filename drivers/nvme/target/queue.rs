@@ -482,7 +482,7 @@ impl TargetQueue {
                     length,
                     rkey: key,
                 };
-                let is_whole = || parsed.data_length() == length as usize;
+                let is_whole = || !parsed.is_of_file() && parsed.data_length() == length as usize;
                 let pending = Pending {
                     transfer: DataTransfer::of(&command, self.accepted.queue_id, is_whole),
                     parsed,
@@ -820,6 +820,10 @@ impl RequestHandler for Rdma {
     fn hold_controller(queue: &QueuePair<TargetQueue>, id: u16) -> Option<HeldController> {
         let this = queue.context();
         this.connection.hold_controller(this.sq.port(), id)
+    }
+
+    fn end(queue: &QueuePair<TargetQueue>) {
+        queue.context().connection.clone().end();
     }
 }
 

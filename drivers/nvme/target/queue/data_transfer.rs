@@ -23,7 +23,7 @@ pub(super) enum DataTransfer {
 
 impl DataTransfer {
     /// Returns how the data of a command of queue `queue_id` is transferred. `is_whole` tells whether
-    /// nvmet expects as much data as the host.
+    /// a read that succeeds has as much data as the host expects.
     ///
     /// Only reads of a namespace fill all of their data. A log page, for example, may be shorter than
     /// the host asks for.

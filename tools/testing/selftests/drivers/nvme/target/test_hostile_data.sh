@@ -122,6 +122,18 @@ log_longer_than_its_contents() {
 rest 0' admin fill get-log,cdw10=0xffff0001,cdw11=3,len=0x100000 rest
 }
 
+# The file of a namespace has become shorter since the last Identify. nvmet reads nothing, and reports success.
+file_that_was_truncated() {
+	[ "$TARGET_DRIVER" != nvmet-rdma ] || skip "nvmet-rdma writes uninitialised pages to the host"
+	backend_file disk.img 32
+	target_namespace "$HOSTILE_NQN" 2 "$BACKEND"
+	defer target_namespace_delete "$HOSTILE_NQN" 2
+	truncate -s 0 "$BACKEND"
+	head -c 128M /dev/urandom >"$SCRATCH/random" && rm "$SCRATCH/random"
+	answers 'read 0x000
+rest 0' admin io fill read,nsid=2,len=0x100000,nlb=255 rest
+}
+
 # The same with a wrong key: there is no transfer that could fail.
 wrong_key_without_need() {
 	each_answers '0x000|0x00f' 'admin io' flush,len=4096 flush,len=0xffffff zeroes,len=4096 \
@@ -206,6 +218,7 @@ main_with_known hostile_setup \
 	keyed_data_of_no_bytes \
 	keyed_data_without_need \
 	log_longer_than_its_contents \
+	file_that_was_truncated \
 	wrong_key_without_need \
 	key_without_data \
 	key_of_zero \
