@@ -149,14 +149,16 @@ impl Shared {
         }
     }
 
-    /// Takes the requests that wait. Returns why no more will arrive.
+    /// Takes the requests that wait, until the listener is stopped: hosts may send more without an end.
+    /// Returns why no more will arrive.
     fn take(&self, listener: &Listener<TargetQueue>) -> Option<Lost> {
-        loop {
+        while !self.is_stopped.get() {
             match listener.next() {
                 Ok(Some(incoming)) => self.connections.accept(&self.port, incoming),
                 Ok(None) => return None,
                 Err(lost) => return Some(lost),
             }
         }
+        None
     }
 }
