@@ -404,8 +404,11 @@ pub trait RequestHandler: TransportTypes {
     );
 
     /// Holds the controller with the identifier `id` whose admin queue is connected through the port of `queue`;
-    /// `None` if there is none. Process context, during a command.
+    /// `None` if there is none, or its connection is about to end. Process context, during a command.
     fn hold_controller(queue: &QueuePair<Self::Endpoint>, id: u16) -> Option<HeldController>;
+
+    /// Ends the connection of `queue` in another thread. Any context.
+    fn end(queue: &QueuePair<Self::Endpoint>);
 }
 
 impl<T: RequestHandler> Request<T> {

@@ -294,7 +294,7 @@ impl Connections {
             .find_map(|connection| connection.host_of(controller))
     }
 
-    /// Holds a controller whose admin queue is connected through `port`. May sleep.
+    /// Holds a controller whose admin queue is connected through `port`, and not about to end. May sleep.
     fn hold_controller(&self, port: &Port<Rdma>, id: u16) -> Option<HeldController> {
         let list = self.list.lock();
         list.iter()
@@ -551,8 +551,11 @@ impl Connection {
         self.with_queue(is_admin)?.then_some(self.host)
     }
 
-    /// Holds the controller if this is its admin queue. May sleep.
+    /// Holds the controller if this is its admin queue, and not about to end. May sleep.
     fn hold_own_controller(&self, port: &Port<Rdma>, id: u16) -> Option<HeldController> {
+        if self.is_ending.load(Ordering::SeqCst) {
+            return None;
+        }
         self.with_queue(|queue| match queue.id() {
             0 => queue.sq().hold_controller(port, id),
             _ => None,

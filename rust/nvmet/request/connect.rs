@@ -69,7 +69,7 @@ unsafe extern "C" fn execute<T: RequestHandler>(req: *mut bindings::nvmet_req) {
         match Admission::of::<T>(req) {
             Ok(admission) => {
                 execute.unwrap_unchecked()(req);
-                drop(admission);
+                admission.confirm::<T>();
             }
             Err(refusal) => {
                 (*(*req).cqe).result.u32_ = refusal.result().to_le();
@@ -105,11 +105,17 @@ impl Refusal {
     }
 }
 
+/// The controller that an I/O queue joins.
+struct Joined {
+    id: u16,
+    _held: HeldController,
+}
+
 /// References that are kept while nvmet executes a Connect command.
 struct Admission {
     /// The controller that an I/O queue joins.
-    _controller: Option<HeldController>,
-    /// In the list of `queues`.
+    controller: Option<Joined>,
+    /// The submission queue of a `SubmissionQueue<T>` with a queue pair. In the list of `queues`.
     queue: HeldQueue,
     queues: Arc<ConnectingQueues>,
 }
@@ -133,16 +139,36 @@ impl Admission {
         };
         // SAFETY: By the safety requirements.
         let controller = match unsafe { controller_id(req) } {
-            Some(id) => Some(T::hold_controller(queue_pair, id).ok_or(Refusal::Controller)?),
+            Some(id) => Some(Joined {
+                id,
+                _held: T::hold_controller(queue_pair, id).ok_or(Refusal::Controller)?,
+            }),
             None => None,
         };
         let queues = sq.port().connecting().clone();
         queues.add(queue.as_raw()).map_err(|_| Refusal::NoMemory)?;
         Ok(Self {
-            _controller: controller,
+            controller,
             queue,
             queues,
         })
+    }
+
+    /// Ends the connection of an I/O queue if its controller is being deleted. Whoever deletes a controller ends
+    /// the queues that it has, and may have looked before this queue joined it. May sleep.
+    ///
+    /// # Safety
+    ///
+    /// `T` must be that of [`of`](Self::of).
+    unsafe fn confirm<T: RequestHandler>(self) {
+        let Some(Joined { id, .. }) = self.controller else {
+            return;
+        };
+        // SAFETY: By the safety requirements, and the reference to the queue.
+        let queue_pair = unsafe { SubmissionQueue::<T>::queue_pair_of(self.queue.as_raw()) };
+        if T::hold_controller(queue_pair, id).is_none() {
+            T::end(queue_pair);
+        }
     }
 }
 

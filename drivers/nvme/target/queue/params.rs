@@ -16,8 +16,8 @@ use rrdma::net::Address;
 
 /// The connection of a queue.
 pub(crate) trait QueueConnection: Send + Sync {
-    /// Holds the controller with this identifier that was created through `port`; `None` if there is none. May
-    /// sleep.
+    /// Holds the controller with this identifier that was created through `port`; `None` if there is none, or
+    /// its connection is about to end. May sleep.
     fn hold_controller(&self, port: &Port<Rdma>, id: u16) -> Option<HeldController>;
 
     /// Ends the connection in another thread. Any context.
