@@ -26,10 +26,15 @@ odd_packets() {
 	local name device sum=0
 	for device in rnvmf_rxe0 rnvmf_rxe1; do
 		for name in "${ODD_PACKETS[@]}"; do
-			sum=$((sum + $(<"/sys/class/infiniband/$device/ports/1/hw_counters/$name")))
+			sum=$((sum + $(counter "$device" "$name")))
 		done
 	done
 	echo $sum
+}
+
+# counter DEVICE NAME: print a counter of a soft-RoCE device.
+counter() {
+	cat "/sys/class/infiniband/$1/ports/1/hw_counters/$2"
 }
 
 # cable_is NETEM...: set netem parameters in both directions.
@@ -41,20 +46,65 @@ cable_is() {
 # Size of the largest command.
 LARGEST=64k
 
-# verified_over NETEM...: verify I/O with these netem parameters.
-verified_over() {
-	local before
+connected() {
 	start_pair
 	connect "$TARGET4"
 	echo 2000 >"/sys/block/${CTRL}n1/queue/io_timeout"
+}
+
+# verified [FIO OPTION...]: write random blocks, and verify them.
+verified() {
+	verify "$(disk "$CTRL" 1)" --rw=randwrite --bsrange="4k-$LARGEST" --size=2m --iodepth=4 "$@"
+}
+
+# verified_for_half_an_hour [FIO OPTION...]: repeat it with other data each time, so that no block of an earlier
+# write passes.
+verified_for_half_an_hour() {
+	local end=$((SECONDS + 1800)) seed=0
+	while [ $SECONDS -lt $end ]; do
+		seed=$((seed + 1))
+		verified --randseed=$seed "$@"
+	done
+}
+
+# Function that verifies I/O.
+VERIFIED=verified
+
+# verified_over NETEM...: verify I/O with these netem parameters.
+verified_over() {
+	local before
+	connected
 	before=$(odd_packets)
 	cable_is "$@"
-	verify "$(disk "$CTRL" 1)" --rw=randwrite --bsrange="4k-$LARGEST" --size=2m --iodepth=4
+	$VERIFIED
 	[ "$(odd_packets)" -gt "$before" ] || fail "soft-RoCE counted no unexpected packet"
 }
 
 some_are_lost_and_doubled() {
 	verified_over loss 1% duplicate 1%
+}
+
+# acknowledgements_are_lost NFT...: drop a tenth of the acknowledgements (opcode 17) that arrive here.
+acknowledgements_are_lost() {
+	run "$@" 'table inet rnvmf_acks { chain input { type filter hook input priority 0;
+		udp dport 4791 @th,64,8 17 numgen random mod 10 0 counter drop; }; }'
+}
+
+# With one command at a time, the acknowledgement of the next message does not stand for a lost one.
+only_acknowledgements_are_lost() {
+	local before
+	connected
+	before=$(duplicates)
+	defer nft delete table inet rnvmf_acks
+	acknowledgements_are_lost nft
+	acknowledgements_are_lost ip netns exec "$HOST_NETNS" nft
+	LARGEST=16k $VERIFIED --iodepth=1 --size=1m
+	[ "$(duplicates)" -gt "$before" ] || fail "soft-RoCE repeated no message"
+}
+
+# duplicates: print how many repeated messages both devices got.
+duplicates() {
+	echo $(($(counter rnvmf_rxe0 duplicate_request) + $(counter rnvmf_rxe1 duplicate_request)))
 }
 
 one_in_twenty_is_lost() {
@@ -89,9 +139,20 @@ asked_for_life() {
 	[ "$(traced nvme_admin_keep_alive)" -gt 0 ]
 }
 
+# So few that none of thousands of commands loses its queue six times.
+half_an_hour_of_loss() {
+	VERIFIED=verified_for_half_an_hour LARGEST=16k verified_over loss 0.5% duplicate 1% delay 1ms reorder 2%
+}
+
+half_an_hour_without_acknowledgements() {
+	VERIFIED=verified_for_half_an_hour only_acknowledgements_are_lost
+}
+
 # shellcheck disable=SC2046 # empty or several words
 main setup \
 	some_are_lost_and_doubled \
 	some_are_damaged \
+	only_acknowledgements_are_lost \
 	disconnect_during_a_keep_alive \
-	$(in_a_long_run "one_in_twenty_is_lost one_in_ten_is_lost some_are_late")
+	$(in_a_long_run "one_in_twenty_is_lost one_in_ten_is_lost some_are_late
+		half_an_hour_of_loss half_an_hour_without_acknowledgements")
