@@ -139,7 +139,7 @@ impl fmt::Display for ConnError {
             Self::Lost { qid, cause } => {
                 let why = match cause {
                     cm::Lost::Disconnected => "the target disconnected",
-                    cm::Lost::Closed => "the connection was closed",
+                    cm::Lost::Closed => "closed by the target or the network",
                     cm::Lost::AddressChanged => "the local link address changed",
                     cm::Lost::Unreachable => "the target does not answer",
                     cm::Lost::DeviceRemoved => "the RDMA device is being removed",

@@ -44,7 +44,7 @@ impl fmt::Display for Lost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Disconnected => "the peer disconnected",
-            Self::Closed => "the connection was closed",
+            Self::Closed => "closed by the peer or the network",
             Self::AddressChanged => "the local link address changed",
             Self::Unreachable => "the peer no longer answers",
             Self::DeviceRemoved => "the RDMA device is going away",

@@ -165,7 +165,7 @@ is_given_up() {
 	port_goes
 	io_fails
 	port_is_back
-	is_dead 'disconnected|connection refused|stopped by the RDMA device'
+	is_dead 'closed by the target or the network|connection refused|stopped by the RDMA device'
 }
 
 disconnect_under_io() {
