@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -64,6 +65,10 @@ class Host(hostile_random.Host):
         """Connect and return whether that succeeded. A failed connect must leave no controller."""
         said = self.nvme("connect", "-n", self.nqn(), "-i", "2", "-Q", "16", "-l", "60", "-c", "1",
                          f"--fast_io_fail_tmo={2 * SLOWDOWN}", *self.at())
+        if said.status == -signal.SIGSEGV:
+            self.note("connect", "nvme-cli crashed")
+            self.delete()
+            return False
         if said.status:
             wrong_unless(said.status == 1 and said.errors, "connect", said)
             self.note("connect", "refused")
@@ -72,6 +77,20 @@ class Host(hostile_random.Host):
         self.controller = json.loads(said.output)["device"]
         self.note("connect", "connected")
         return True
+
+    def delete(self):
+        """Delete the controller of a connect that crashed, if it made one.
+
+        nvme-cli reads the attributes of all controllers. It was seen to dereference NULL while the
+        controller of another host was removed.
+        """
+        for address in self.shown():
+            attribute = pathlib.Path(address).with_name("delete_controller")
+            try:
+                attribute.write_text("1", encoding="ascii")
+            except OSError as error:
+                self.note("delete", error.strerror)
+        self.left_nothing()
 
     def use(self):
         """As before, when the disk exists or the controller is not live."""
