@@ -21,20 +21,15 @@ setup() {
 	modprobe rnvmf
 }
 
-# odd_packets: print the sum of these counters at both ends.
-odd_packets() {
+# packets NAME...: print the sum of these counters at both ends.
+packets() {
 	local name device sum=0
 	for device in rnvmf_rxe0 rnvmf_rxe1; do
-		for name in "${ODD_PACKETS[@]}"; do
-			sum=$((sum + $(counter "$device" "$name")))
+		for name; do
+			sum=$((sum + $(<"/sys/class/infiniband/$device/ports/1/hw_counters/$name")))
 		done
 	done
 	echo $sum
-}
-
-# counter DEVICE NAME: print a counter of a soft-RoCE device.
-counter() {
-	cat "/sys/class/infiniband/$1/ports/1/hw_counters/$2"
 }
 
 # cable_is NETEM...: set netem parameters in both directions.
@@ -74,10 +69,10 @@ VERIFIED=verified
 verified_over() {
 	local before
 	connected
-	before=$(odd_packets)
+	before=$(packets "${ODD_PACKETS[@]}")
 	cable_is "$@"
 	$VERIFIED
-	[ "$(odd_packets)" -gt "$before" ] || fail "soft-RoCE counted no unexpected packet"
+	[ "$(packets "${ODD_PACKETS[@]}")" -gt "$before" ] || fail "soft-RoCE counted no unexpected packet"
 }
 
 some_are_lost_and_doubled() {
@@ -94,17 +89,12 @@ acknowledgements_are_lost() {
 only_acknowledgements_are_lost() {
 	local before
 	connected
-	before=$(duplicates)
+	before=$(packets duplicate_request)
 	defer nft delete table inet rnvmf_acks
 	acknowledgements_are_lost nft
 	acknowledgements_are_lost ip netns exec "$HOST_NETNS" nft
 	LARGEST=16k $VERIFIED --iodepth=1 --size=1m
-	[ "$(duplicates)" -gt "$before" ] || fail "soft-RoCE repeated no message"
-}
-
-# duplicates: print how many repeated messages both devices got.
-duplicates() {
-	echo $(($(counter rnvmf_rxe0 duplicate_request) + $(counter rnvmf_rxe1 duplicate_request)))
+	[ "$(packets duplicate_request)" -gt "$before" ] || fail "soft-RoCE repeated no message"
 }
 
 one_in_twenty_is_lost() {

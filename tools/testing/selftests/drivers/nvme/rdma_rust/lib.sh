@@ -186,6 +186,11 @@ is_gone() {
 	[ ! -e "/sys/class/nvme/$1" ]
 }
 
+# logs PATTERN: whether the kernel log has such a line.
+logs() {
+	[ "$(logged "$1")" -gt 0 ]
+}
+
 # tries_again: whether a reconnect attempt has failed.
 tries_again() {
 	[ "$(logged "$CTRL: Failed reconnect attempt")" -gt 0 ]

@@ -194,7 +194,7 @@ becomes_administrative() {
 	try nvme reset "/dev/$CTRL"
 	wait_until "$SOON" logs "$CTRL: the target no longer has I/O queues" ||
 		fail "no refusal in the log: $(kernel_log | tail -5)"
-	same "state is live" no "$([ "$(ctrl_field "$CTRL" state)" != live ] && echo no)"
+	[ "$(ctrl_field "$CTRL" state)" != live ] || fail "$CTRL is live"
 }
 
 administrative_for_a_time() {
@@ -213,10 +213,6 @@ deleted_while_administrative() {
 	[ -w $cpu ] || skip "CPU 1 is always online"
 	echo 0 >$cpu
 	echo 1 >$cpu
-}
-
-logs() {
-	[ "$(logged "$1")" -gt 0 ]
 }
 
 failed_connects() {

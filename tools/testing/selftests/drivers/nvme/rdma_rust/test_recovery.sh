@@ -61,11 +61,6 @@ comes_back_with_smaller_queues() {
 	is_verified
 }
 
-# logs PATTERN: whether the kernel log has such a line.
-logs() {
-	[ "$(logged "$1")" -gt 0 ]
-}
-
 # The target answers nothing for longer than the keep-alive time-out.
 silence_under_io() {
 	start_pair
