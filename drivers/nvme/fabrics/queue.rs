@@ -129,8 +129,8 @@ impl RdmaQueue {
         queue_pair.is_none_or(|queue_pair| !queue_pair.context().has_request(tag))
     }
 
-    /// Holds a write until the target can no longer execute it: the target has disconnected or acknowledged
-    /// the disconnect, or `quiesce_time` is over. nvme-core sends a request again as soon as it is cancelled.
+    /// Holds a write until the target has disconnected or acknowledged the disconnect, or `quiesce_time` is
+    /// over. nvme-core sends a request again as soon as it is cancelled.
     /// Does nothing for other requests. Sleeps.
     fn quiesce(&self, current: &Current, request: &Request) {
         // Reads and Fabrics commands change no data, so they are not held.
@@ -140,7 +140,7 @@ impl RdmaQueue {
         let left = current.quiesced.left();
         if left > Msecs::new(0) {
             let queue = current.connection.queue_pair().context();
-            // Acknowledged or not, the target can no longer execute it afterwards.
+            // Acknowledged or not, the hold is over afterwards.
             let _acknowledged = queue.wait_disconnected(left);
         }
     }

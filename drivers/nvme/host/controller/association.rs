@@ -228,19 +228,23 @@ impl Association {
 
     /// Decides when the writes that were in flight are released, after the I/O queues have ended.
     /// Waits for the target to acknowledge the disconnects. Sleeps.
+    ///
+    /// An acknowledgement says that the target has ended a connection, not that it has ended the
+    /// commands: the Linux target waits for its disks afterwards. So a known Command Quiesce Time
+    /// is waited for, after a reset as well.
     fn settle_held_writes(&self, controller: &Controller) {
         let count = controller.held_writes.count_new();
         if count == 0 {
             return;
         }
-        if self.is_acknowledged(controller) {
-            controller
-                .held_writes
-                .set_due(Deadline::after(Msecs::new(0)));
+        let limit = match self.is_acknowledged(controller) {
+            true => self.known_quiesce_time(controller),
+            false => self.end_time(controller),
+        };
+        controller.held_writes.set_due(Deadline::after(limit));
+        if limit == Msecs::new(0) {
             return controller.held_writes.release_if_due();
         }
-        let limit = self.end_time(controller);
-        controller.held_writes.set_due(Deadline::after(limit));
         controller.warn(format_args!(
             "holding in-flight writes for {} ms: {count}; the target may still execute them",
             limit.get()
@@ -262,6 +266,17 @@ impl Association {
         }
     }
 
+    /// Returns the Command Quiesce Time that the administrator set, or else the target reports; 0 if
+    /// neither is known.
+    fn known_quiesce_time(&self, controller: &Controller) -> Msecs {
+        Msecs::new(match controller.settings().quiesce {
+            QuiesceTime::After(seconds) => seconds.get().saturating_mul(1000),
+            QuiesceTime::Reported | QuiesceTime::NoHold => {
+                self.scan_context.identity.command_quiesce_time.into()
+            }
+        })
+    }
+
     /// Returns the time after which the target has ended the association by itself.
     fn end_time(&self, controller: &Controller) -> Msecs {
         /// The keep-alive time-out to assume without keep-alive, and the largest Command Quiesce
@@ -270,12 +285,11 @@ impl Association {
         let identity = &self.scan_context.identity;
         let timeout_ms = match controller.options.keep_alive_ms() {
             0 => DEFAULT_MS,
-            timeout_ms => timeout_ms,
+            timeout_ms => identity.keep_alive_expiry_ms(timeout_ms),
         };
-        let quiesce_ms = match controller.settings().quiesce {
-            QuiesceTime::After(seconds) => seconds.get().saturating_mul(1000),
-            _ if identity.command_quiesce_time == 0 => timeout_ms.min(DEFAULT_MS),
-            _ => identity.command_quiesce_time.into(),
+        let quiesce_ms = match self.known_quiesce_time(controller).get() {
+            0 => timeout_ms.min(DEFAULT_MS),
+            known_ms => known_ms,
         };
         let keep_alive = KeepAlive::new(timeout_ms, identity.keep_alive_mode());
         let end_ms = keep_alive.map_or(0, |policy| policy.association_end_ms(quiesce_ms));

@@ -4,9 +4,9 @@
 //!
 //! The target may still execute them. If the host sent one again and then wrote other data to the
 //! same blocks, the old command could overwrite that. So a write is sent again, or fails, only once
-//! the target has ended the old association (NVMe Base 2.3, section 9.6, Communication Loss
-//! Handling): it has acknowledged the disconnect, or its keep-alive timer and the Command Quiesce
-//! Time have expired.
+//! the target has ended the old association and its commands (NVMe Base 2.3, section 9.6,
+//! Communication Loss Handling): it has acknowledged the disconnect or its keep-alive timer has
+//! expired, and then the Command Quiesce Time has passed.
 
 use kernel::{
     new_mutex,

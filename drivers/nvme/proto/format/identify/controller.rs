@@ -188,6 +188,18 @@ impl Controller {
         }
     }
 
+    /// Returns the time after which the keep alive timer expires, in milliseconds, for a timeout
+    /// (KATO) of `timeout_ms`: the controller may round it up to its granularity (KAS).
+    pub const fn keep_alive_expiry_ms(&self, timeout_ms: u32) -> u32 {
+        let granularity_ms = self.keep_alive_granularity as u32 * 100;
+        match granularity_ms {
+            0 => timeout_ms,
+            _ => timeout_ms
+                .div_ceil(granularity_ms)
+                .saturating_mul(granularity_ms),
+        }
+    }
+
     /// Returns whether namespaces may have other protection information than that of 8 bytes with a
     /// guard of 16 bits (CTRATT.ELBAS).
     pub const fn has_extended_formats(&self) -> bool {

@@ -54,6 +54,9 @@ fn layout() {
     assert_eq!(controller.retry_delays, [1, 2, 0x103]);
     assert!(controller.has_effects_log());
     assert_eq!(controller.keep_alive_granularity, 10);
+    assert_eq!(controller.keep_alive_expiry_ms(4_001), 5_000);
+    assert_eq!(controller.keep_alive_expiry_ms(5_000), 5_000);
+    assert_eq!(controller.keep_alive_expiry_ms(u32::MAX), u32::MAX);
     assert_eq!(controller.max_commands, 256);
     assert!(controller.has_dataset_management() && controller.has_write_zeroes());
     assert!(controller.has_write_cache());

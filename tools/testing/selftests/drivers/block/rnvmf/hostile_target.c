@@ -39,6 +39,7 @@ const char *port;
 bool tells;
 unsigned long events;
 unsigned long slow;
+unsigned long granularity = 10;
 unsigned long delay;
 bool keeps_delay;
 /* Version of the specification (VS). */
@@ -614,6 +615,7 @@ int main(int argc, char **argv)
 	events = tells ? number(getenv("EVENTS")) : 0;
 	spared = getenv("AFTER") ? number(getenv("AFTER")) : 0;
 	first = getenv("FIRST") ? number(getenv("FIRST")) : 0;
+	granularity = getenv("GRANULARITY") ? number(getenv("GRANULARITY")) : granularity;
 	slow = getenv("SLOW") ? number(getenv("SLOW")) : 0;
 	delay = getenv("DELAY") ? number(getenv("DELAY")) : 0;
 	version = getenv("VERSION") ? number(getenv("VERSION")) : version;

@@ -25,12 +25,12 @@ put() {
 	dd if="$SCRATCH/$1" of="$(disk "$CTRL" 1)" bs=64k seek=$TRAP oflag=direct conv=notrunc 2>"$SCRATCH/errors"
 }
 
-# loses_a_write MS OPTION...: lose the connection while the old data is written, then write the new data,
-# and read it back to $SCRATCH/read. The target ends the old association after MS. The connect options are those
-# given.
+# loses_a_write TWIST MS OPTION...: lose the connection while the old data is written, then write the new
+# data, and read it back to $SCRATCH/read. The target ends the connection as TWIST says, and the old association
+# after MS. The connect options are those given.
 loses_a_write() {
-	hostile trap-write outlive "$1"
-	shift
+	hostile trap-write "$1" "$2"
+	shift 2
 	SERVICE=4477 connect "$TARGET4" -k $KEEP_ALIVE --reconnect-delay 1 "$@"
 	if ! put old; then
 		has "$(<"$SCRATCH/errors")" "$LOST"
@@ -47,7 +47,22 @@ loses_a_write() {
 
 # The write is sent again only when the target has ended the old association.
 is_held() {
-	loses_a_write $(((KEEP_ALIVE + QUIESCE) * 1000)) --cqt $QUIESCE
+	loses_a_write outlive $(((KEEP_ALIVE + QUIESCE) * 1000)) --cqt $QUIESCE
+	seen '- ended' || fail "the write was sent again before the old association had ended"
+	cmp "$SCRATCH/read" "$SCRATCH/new" || fail "the data is stale"
+}
+
+# The target may round the keep-alive timeout up to its granularity.
+is_held_for_a_coarse_timer() {
+	local coarse=$((10 * KEEP_ALIVE))
+	GRANULARITY=$((coarse * 10)) loses_a_write outlive $(((coarse + QUIESCE) * 1000)) --cqt $QUIESCE
+	seen '- ended' || fail "the write was sent again before the old association had ended"
+	cmp "$SCRATCH/read" "$SCRATCH/new" || fail "the data is stale"
+}
+
+# A target that has ended the connections may still execute commands, for its Command Quiesce Time.
+is_held_after_a_disconnect() {
+	loses_a_write outlive-end $((QUIESCE * 1000)) --cqt $QUIESCE
 	seen '- ended' || fail "the write was sent again before the old association had ended"
 	cmp "$SCRATCH/read" "$SCRATCH/new" || fail "the data is stale"
 }
@@ -76,7 +91,7 @@ is_shown() {
 
 # Without the hold the test sees the stale data.
 is_not_held() {
-	loses_a_write $((60000 * SLOWDOWN)) --cqt 0
+	loses_a_write outlive $((60000 * SLOWDOWN)) --cqt 0
 	seen '- landed' || fail "the target did not execute the old write"
 	cmp "$SCRATCH/read" "$SCRATCH/old" || fail "the data is not stale"
 }
@@ -84,7 +99,7 @@ is_not_held() {
 # To fail I/O at once gives the guarantee up: the upper layer sends the write again.
 fails_at_once() {
 	local FAILED=no
-	loses_a_write $((60000 * SLOWDOWN)) --cqt $QUIESCE --fast-io-fail-tmo 0
+	loses_a_write outlive $((60000 * SLOWDOWN)) --cqt $QUIESCE --fast-io-fail-tmo 0
 	same "the write failed" yes $FAILED
 	seen '- landed' || fail "the target did not execute the old write"
 	cmp "$SCRATCH/read" "$SCRATCH/old" || fail "the data is not stale"
@@ -117,6 +132,8 @@ ends_with_the_controller() {
 
 main setup \
 	is_held \
+	is_held_for_a_coarse_timer \
+	is_held_after_a_disconnect \
 	is_shown \
 	is_not_held \
 	fails_at_once \

@@ -246,7 +246,7 @@ static void identify_controller(const struct queue *queue, uint8_t *data)
 		put(data + at, delay, 2);
 	/* LPA: Commands Supported and Effects log. */
 	data[261] = 1 << 1;
-	put(data + 320, 10, 2);
+	put(data + 320, granularity, 2);
 	data[512] = 0x66;
 	data[513] = 0x44;
 	put(data + 514, MAX_ENTRIES, 2);

@@ -114,6 +114,8 @@ extern bool tells;
 extern unsigned long events;
 /* Delay of Identify and discovery log replies, in milliseconds: SLOW in the environment. */
 extern unsigned long slow;
+/* Granularity of the keep-alive timer (KAS), in units of 100 ms: GRANULARITY in the environment. */
+extern unsigned long granularity;
 /* Each command retry delay time (CRDT), in units of 100 ms: DELAY in the environment. */
 extern unsigned long delay;
 /* The host has enabled ACRE. Before that a status has no retry delay. */

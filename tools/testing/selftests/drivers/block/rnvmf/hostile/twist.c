@@ -194,11 +194,11 @@ static uint64_t now_ms(void)
 }
 
 /*
- * A write that outlives its connection. The target keeps the first one, and ignores its controller
- * from then on. When it has executed the second write of later connections, it executes the old one.
- * It does not if the write is older than VALUE milliseconds: the old association has ended then.
+ * A write that outlives its connection. The target keeps the first one. When it has executed the second
+ * write of later connections, it executes the old one. It does not if the write is older than VALUE
+ * milliseconds: the old association has ended then. Returns whether the write is kept.
  */
-static void twist_outlive(struct queue *queue, struct reply *reply)
+static bool outlives(void)
 {
 	static uint64_t since;
 	static unsigned int later;
@@ -206,9 +206,9 @@ static void twist_outlive(struct queue *queue, struct reply *reply)
 	if (!since) {
 		since = now_ms();
 		keep_write();
-		mute_queues(queue->controller);
-		reply->silent = true;
-	} else if (++later == 2) {
+		return true;
+	}
+	if (++later == 2) {
 		if (now_ms() - since > value) {
 			printf("- ended\n");
 		} else {
@@ -216,6 +216,22 @@ static void twist_outlive(struct queue *queue, struct reply *reply)
 			printf("- landed\n");
 		}
 	}
+	return false;
+}
+
+/* The write outlives its connection, and the target ignores its controller from then on. */
+static void twist_outlive(struct queue *queue, struct reply *reply)
+{
+	if (outlives()) {
+		mute_queues(queue->controller);
+		reply->silent = true;
+	}
+}
+
+/* The write outlives its connection, which the target ends. */
+static void twist_outlive_end(struct queue *queue, struct reply *reply)
+{
+	reply->hang_up = outlives();
 }
 
 /* Before the reply, ends the connection of the admin queue in a firmware activation. */
@@ -233,6 +249,7 @@ static const struct twist twists[] = {
 	{ "drift", twist_drift }, { "short", twist_short }, { "steal", twist_steal },
 	{ "deaf", twist_deaf }, { "stale", twist_stale }, { "keep-late", twist_keep_late },
 	{ "head", twist_head }, { "outlive", twist_outlive },
+	{ "outlive-end", twist_outlive_end },
 	{ "part", twist_part }, { "activate", twist_activate },
 	{ "fault", twist_fault }, { "immediate", twist_immediate },
 };
