@@ -194,6 +194,7 @@ fn without_queue(disk: &NsDisk, request: Request<Io>) -> Result<(), Refused<Io>>
     if is_final || !disk.controller.holds_io() {
         return Err(reject(request, Status::Transport));
     }
+    request.data().end_path_error_time();
     request.hold();
     Ok(())
 }

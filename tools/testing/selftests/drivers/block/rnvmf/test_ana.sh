@@ -145,6 +145,31 @@ inaccessible_too_long() {
 	logged "$INACCESSIBLE .*after"
 }
 
+# An outage during a change is no path error: after it, requests wait for the change with a time of
+# their own.
+outage_in_a_change() {
+	local reader before
+	start --reconnect-delay 1
+	before=$(errors_of "$CTRL")
+	ana change
+	dd if="$(disk "$CTRL" 1)" of=/dev/null bs=4k count=1 iflag=direct 2>"$SCRATCH/errors" &
+	reader=$!
+	wait_until "$SOON" has_errors "$CTRL" "$before" || fail "no path error"
+	port_goes
+	loses
+	before=$(errors_of "$CTRL")
+	# ANATT, which is the time of a path error.
+	sleep 10
+	# A new port begins in the state optimized.
+	target_listen 4420 "$TARGET4"
+	ana change
+	target_offer 4420 "$NQN"
+	comes_back
+	wait_until "$SOON" has_errors "$CTRL" "$before" || fail "no path error after the outage"
+	ana optimized
+	wait $reader || fail "the read failed: $(<"$SCRATCH/errors")"
+}
+
 persistent_loss() {
 	local began took
 	start
@@ -179,5 +204,6 @@ main setup \
 	changes_under_io \
 	two_subsystems_under_ext4 \
 	inaccessible_too_long \
+	outage_in_a_change \
 	persistent_loss \
 	partitions_appear
