@@ -42,6 +42,7 @@ use super::{
 };
 use crate::{
     bindings,
+    errno::ENOTCONN,
     rdma::{
         cq::CompletionQueue,
         device::Device, //
@@ -55,9 +56,12 @@ use crate::{
 use kernel::{
     error::to_result,
     prelude::*,
-    sync::atomic::{
-        ordering,
-        Atomic, //
+    sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
+        rcu, //
     },
     task::might_sleep, //
 };
@@ -216,11 +220,22 @@ impl<E: QpContext> QueuePair<E> {
 
     /// Counts sends that are about to be posted, if the service counts sends. Each is an operation
     /// of its own.
+    ///
+    /// The drain waits for the RCU read-side critical section of `_guard` before it removes its own
+    /// one. So the count reaches zero only once, by the last thread that accesses the queue pair.
+    ///
+    /// # Errors
+    ///
+    /// `ENOTCONN` if the queue pair is closed.
     #[inline]
-    pub(in crate::rdma) fn count_sends(&self, sends: u32) {
+    pub(in crate::rdma) fn count_sends(&self, sends: u32, _guard: &rcu::Guard) -> Result {
         if E::QpType::COUNTS_SENDS {
+            if self.is_closed() {
+                return Err(ENOTCONN);
+            }
             self.sends.add(sends);
         }
+        Ok(())
     }
 
     /// Removes counted sends that were not posted, or whose completion was handled. The caller must

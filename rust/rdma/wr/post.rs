@@ -256,7 +256,10 @@ impl<E: QpContext> QueuePair<E> {
         }
         // A drain waits for the guard. So it finds an operation that is partially posted here in
         // the list.
-        self.count_sends(list.len());
+        if let Err(closed) = self.count_sends(list.len(), grace) {
+            self.sq_credits.put(list.len());
+            return Err((closed, ptr::null()));
+        }
         // SAFETY: By the safety requirements of this function.
         unsafe { self.post_raw_send(list.first(), grace) }
     }
@@ -311,7 +314,8 @@ impl<E: QpContext> QueuePair<E> {
         Err((error, posted))
     }
 
-    /// Undoes work requests that the send queue has no room for, and returns the error.
+    /// Undoes work requests for which the send queue has no room or which a closed queue pair does not take,
+    /// and returns the error.
     #[cold]
     fn refuse(&self, first: *mut bindings::ib_send_wr, length: u32) -> Error {
         wr_buffer::undo(first, length, 0);
