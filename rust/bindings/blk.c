@@ -95,6 +95,25 @@ __rrdma_helper void rrdma_helper_blk_mq_unquiesce_tagset_quiesced(struct blk_mq_
 }
 
 /*
+ * blk_mq_delay_kick_requeue_list(), but never postpones an earlier kick: the
+ * list has a single timer, which also releases requests that are due earlier.
+ * The lock keeps other kicks from coming between the test and the change of
+ * the timer.
+ */
+__rrdma_helper void rrdma_helper_blk_mq_kick_within(struct request_queue *q, unsigned int msecs)
+{
+	struct delayed_work *work = &q->requeue_work;
+	unsigned long due = jiffies + msecs_to_jiffies(msecs);
+	unsigned long flags;
+
+	spin_lock_irqsave(&q->requeue_lock, flags);
+	if (!delayed_work_pending(work) ||
+	    (timer_pending(&work->timer) && time_after(READ_ONCE(work->timer.expires), due)))
+		blk_mq_delay_kick_requeue_list(q, msecs);
+	spin_unlock_irqrestore(&q->requeue_lock, flags);
+}
+
+/*
  * Kick the requeue lists of all queues. A queue whose usage counter is zero has
  * no requests, and may be about to be freed: its requeue work must not be
  * started any more.
@@ -107,25 +126,10 @@ __rrdma_helper void rrdma_helper_blk_mq_kick_tagset(struct blk_mq_tag_set *set)
 	list_for_each_entry_rcu(q, &set->tag_list, tag_set_list) {
 		if (!percpu_ref_tryget(&q->q_usage_counter))
 			continue;
-		blk_mq_kick_requeue_list(q);
+		rrdma_helper_blk_mq_kick_within(q, 0);
 		percpu_ref_put(&q->q_usage_counter);
 	}
 	rcu_read_unlock();
-}
-
-/*
- * blk_mq_delay_kick_requeue_list(), but never postpones an earlier kick: the
- * list has a single timer, which also releases requests that are due earlier.
- */
-__rrdma_helper void rrdma_helper_blk_mq_kick_within(struct request_queue *q, unsigned int msecs)
-{
-	struct delayed_work *work = &q->requeue_work;
-	unsigned long due = jiffies + msecs_to_jiffies(msecs);
-
-	if (delayed_work_pending(work) &&
-	    (!timer_pending(&work->timer) || time_before_eq(READ_ONCE(work->timer.expires), due)))
-		return;
-	blk_mq_delay_kick_requeue_list(q, msecs);
 }
 
 __rrdma_helper bool rrdma_helper_blk_queue_dying(struct request_queue *q)

@@ -368,10 +368,8 @@ impl<T: Operations> Request<T> {
             let q = (*rq).q;
 
             bindings::blk_queue_usage_get(q);
-            bindings::blk_mq_requeue_request(rq, delay.is_none());
-            if let Some(delay) = delay {
-                bindings::blk_mq_kick_within(q, delay.get());
-            }
+            bindings::blk_mq_requeue_request(rq, false);
+            bindings::blk_mq_kick_within(q, delay.map_or(0, Msecs::get));
             bindings::blk_queue_usage_put(q);
         }
     }
