@@ -551,6 +551,10 @@ pub(crate) fn teardown_io<T: Transport>(controller: &Controller<T>, tag_sets: Ta
             T::stop(&queue.data);
         }
         disconnect_all(controller.queues.iter().skip(1));
+        // A time-out of a Connect must not disconnect a queue of the next association.
+        if !(*ctrl).connect_q.is_null() {
+            bindings::blk_sync_queue((*ctrl).connect_q);
+        }
         // nvme-core quiesces the queues while firmware is activated, and leaves them to a reset if that
         // takes too long. Does nothing otherwise.
         bindings::nvme_unquiesce_io_queues(ctrl);
@@ -571,6 +575,8 @@ pub(crate) fn teardown_admin<T: Transport>(controller: &Controller<T>, tag_sets:
         bindings::nvme_quiesce_admin_queue(ctrl);
         bindings::blk_sync_queue((*ctrl).admin_q);
         disconnect_all(controller.admin_queue().into_iter());
+        // A time-out of a Fabrics command must not disconnect the queue of the next association.
+        bindings::blk_sync_queue((*ctrl).fabrics_q);
         bindings::nvme_unquiesce_admin_queue(ctrl);
         if tag_sets == TagSets::Own {
             bindings::nvme_remove_admin_tag_set(ctrl);
