@@ -338,10 +338,11 @@ attribute_set! {
         /// around.
         NR_RECONNECTS = 40, "nr-reconnects", U32 { min: 0, max: u32::MAX };
         /// Command Quiesce Time, in seconds. Writes that were in flight at a connection loss are
-        /// sent again, or fail, only when the target has ended the old association: it has
-        /// acknowledged the disconnect, or its keep-alive timer and this time have expired. 0: they
-        /// are not held; cqt-reported: the time that the target reports; if it reports none, the
-        /// keep-alive timeout, but at most 10 seconds. Default: cqt-reported.
+        /// sent again, or fail, only when the target has ended the old association and its
+        /// commands: it has acknowledged the disconnect or its keep-alive timer has expired, and
+        /// then this time has passed. 0: they are not held; cqt-reported: the time that the target
+        /// reports; if it reports none, 0 after an acknowledgement, and otherwise the keep-alive
+        /// timeout, but at most 10 seconds. Default: cqt-reported.
         CQT = 41, "cqt", U32 { min: 0, max: u32::MAX };
         /// Number of writes that are held after a connection loss; absent if there are none.
         HELD_WRITES = 42, "held-writes", U32 { min: 0, max: u32::MAX };
