@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Writes the results to the build directory, or with their table to the documentation."""
+"""Writes the results to the build directory, or those of a kernel series to the documentation."""
 
 import json
 import pathlib
@@ -10,11 +10,10 @@ from vmlib import root
 from . import plot, show
 
 CHECKOUT = pathlib.Path(__file__).resolve().parents[4]
-DOCUMENT = CHECKOUT / "Documentation/performance.rst"
+# A directory for each kernel series, such as 7.3.
 KEPT = CHECKOUT / "Documentation/performance"
 RESULTS = "results.json"
-# The table is the literal block after this line of the document.
-BEFORE_TABLE = "What ``results.json`` says::\n\n"
+TABLE = "results.txt"
 
 
 def versions(tree):
@@ -26,29 +25,39 @@ def versions(tree):
     return {"commit": commit.stdout.strip(), "kernel": tree.release, "qemu": qemu, "fio": fio}
 
 
+def table(results):
+    """Return the text of the tables."""
+    return "".join(line.rstrip() + "\n" for line in show.all_of(results))
+
+
 def write(results, directory):
-    """Write the results and their plot."""
+    """Write the results, their tables and their plot."""
     directory.mkdir(parents=True, exist_ok=True)
     (directory / RESULTS).write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    (directory / TABLE).write_text(table(results), encoding="utf-8")
     (directory / "ratios.svg").write_text("\n".join(plot.svg(results)) + "\n", encoding="utf-8")
 
 
-def load():
-    """Return the results in the documentation."""
-    return json.loads((KEPT / RESULTS).read_text(encoding="utf-8"))
+def _series(release):
+    """Return the two numbers of the series of a kernel release."""
+    major, minor = release.split(".")[:2]
+    return int(major), int(minor)
 
 
-def with_table(text, results):
-    """Return the document with its table replaced by that of the results."""
-    head, _, rest = text.partition(BEFORE_TABLE)
-    lines = rest.splitlines(keepends=True)
-    after = next((number for number, line in enumerate(lines) if line.strip() and line[0] != "\t"),
-                 len(lines))
-    table = "".join(f"\t{line}".rstrip() + "\n" for line in show.all_of(results))
-    return "".join([head, BEFORE_TABLE, table, "\n", *lines[after:]])
+def kept():
+    """Return the directories of all recorded results, the oldest kernel series first."""
+    return sorted((path for path in KEPT.iterdir() if path.is_dir()),
+                  key=lambda path: _series(path.name))
+
+
+def load(release):
+    """Return the recorded results of this kernel's series, or else of the newest recorded one."""
+    series = [path for path in kept() if _series(path.name) == _series(release)]
+    directory = (series or kept())[-1]
+    return json.loads((directory / RESULTS).read_text(encoding="utf-8"))
 
 
 def keep(results):
-    """Write the results, their plot and their table to the documentation."""
-    write(results, KEPT)
-    DOCUMENT.write_text(with_table(DOCUMENT.read_text(encoding="utf-8"), results), encoding="utf-8")
+    """Write the results, their tables and their plot to the documentation."""
+    major, minor = _series(results["kernel"])
+    write(results, KEPT / f"{major}.{minor}")
