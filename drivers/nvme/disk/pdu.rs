@@ -78,12 +78,14 @@ impl RequestPdu {
     }
 
     /// Ends the time of the request's path errors when the connection is lost, as an outage is no
-    /// path error: the next one has a time of its own. Counts as a retry; without one left the time
-    /// goes on.
-    pub(super) fn end_path_error_time(&self) {
-        if self.retries.get() & Self::PATH_ERROR != 0 && self.has_retries_left() {
+    /// path error: the next one has a time of its own. That counts as a retry; without one left the
+    /// time goes on. Returns whether it counted one.
+    pub(super) fn end_path_error_time(&self) -> bool {
+        let ends = self.retries.get() & Self::PATH_ERROR != 0 && self.has_retries_left();
+        if ends {
             self.retries.set(self.retries() + 1);
         }
+        ends
     }
 
     /// Whether the request may be retried once more.
@@ -118,12 +120,14 @@ impl RequestPdu {
     }
 
     /// Returns whether the request may be retried after its connection ended. Uses up a retry only
-    /// if the loss counts as one, or if the request timed out.
+    /// if the loss counts as one, if the request timed out, or if it had path errors.
     pub fn may_retry_on_reconnect(&self, counts: bool) -> bool {
-        self.end_path_error_time();
+        let counted = self.end_path_error_time();
         if counts || self.timed_out.get() {
             self.timed_out.set(false);
-            self.count_retry();
+            if !counted {
+                self.count_retry();
+            }
         }
         self.retries() <= MAX_RETRIES.into()
     }
