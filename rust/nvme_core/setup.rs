@@ -551,7 +551,9 @@ pub(crate) fn teardown_io<T: Transport>(controller: &Controller<T>, tag_sets: Ta
             T::stop(&queue.data);
         }
         disconnect_all(controller.queues.iter().skip(1));
-        // A time-out of a Connect must not disconnect a queue of the next association.
+        // A time-out that began meanwhile must not disconnect a queue of the next association. A Connect
+        // has a queue of its own.
+        bindings::nvme_sync_io_queues(ctrl);
         if !(*ctrl).connect_q.is_null() {
             bindings::blk_sync_queue((*ctrl).connect_q);
         }
@@ -575,7 +577,9 @@ pub(crate) fn teardown_admin<T: Transport>(controller: &Controller<T>, tag_sets:
         bindings::nvme_quiesce_admin_queue(ctrl);
         bindings::blk_sync_queue((*ctrl).admin_q);
         disconnect_all(controller.admin_queue().into_iter());
-        // A time-out of a Fabrics command must not disconnect the queue of the next association.
+        // A time-out that began meanwhile must not disconnect the queue of the next association. A
+        // Fabrics command has a queue of its own.
+        bindings::blk_sync_queue((*ctrl).admin_q);
         bindings::blk_sync_queue((*ctrl).fabrics_q);
         bindings::nvme_unquiesce_admin_queue(ctrl);
         if tag_sets == TagSets::Own {
