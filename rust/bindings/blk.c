@@ -97,8 +97,8 @@ __rrdma_helper void rrdma_helper_blk_mq_unquiesce_tagset_quiesced(struct blk_mq_
 /*
  * blk_mq_delay_kick_requeue_list(), but never postpones an earlier kick: the
  * list has a single timer, which also releases requests that are due earlier.
- * The lock keeps other kicks from coming between the test and the change of
- * the timer.
+ * The lock keeps other calls of this function from coming between the test and
+ * the change of the timer. A kick by blk-flush does not take it.
  */
 __rrdma_helper void rrdma_helper_blk_mq_kick_within(struct request_queue *q, unsigned int msecs)
 {

@@ -68,10 +68,11 @@ pub(crate) struct Settings {
 }
 
 /// The Command Quiesce Time of the target, for which writes that were in flight at a loss are held
-/// after the target's keep-alive timer has expired.
+/// after the target has acknowledged the disconnect, or its keep-alive timer has expired.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum QuiesceTime {
-    /// As the target reports it (CQT). If it reports none, the keep-alive time-out, but at most 10 s.
+    /// As the target reports it (CQT). If it reports none, 0 after an acknowledgement, and otherwise
+    /// the keep-alive time-out, but at most 10 s.
     Reported,
     /// In seconds.
     After(NonZeroU32),

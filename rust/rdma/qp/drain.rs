@@ -226,7 +226,7 @@ impl<E: QpContext> QueuePair<E> {
     ///
     /// # Errors
     ///
-    /// `ENOTCONN` if the queue pair is closed.
+    /// `ENOTCONN` if the queue pair is closed and the service counts sends.
     #[inline]
     pub(in crate::rdma) fn count_sends(&self, sends: u32, _guard: &rcu::Guard) -> Result {
         if E::QpType::COUNTS_SENDS {

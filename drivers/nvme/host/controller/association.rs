@@ -285,13 +285,14 @@ impl Association {
         let identity = &self.scan_context.identity;
         let timeout_ms = match controller.options.keep_alive_ms() {
             0 => DEFAULT_MS,
-            timeout_ms => identity.keep_alive_expiry_ms(timeout_ms),
+            timeout_ms => timeout_ms,
         };
         let quiesce_ms = match self.known_quiesce_time(controller).get() {
             0 => timeout_ms.min(DEFAULT_MS),
             known_ms => known_ms,
         };
-        let keep_alive = KeepAlive::new(timeout_ms, identity.keep_alive_mode());
+        let expiry_ms = identity.keep_alive_expiry_ms(timeout_ms);
+        let keep_alive = KeepAlive::new(expiry_ms, identity.keep_alive_mode());
         let end_ms = keep_alive.map_or(0, |policy| policy.association_end_ms(quiesce_ms));
         Msecs::new(end_ms)
     }

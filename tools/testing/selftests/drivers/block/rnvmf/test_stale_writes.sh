@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Tests writes that were in flight at a connection loss. The target ignores the old connection, and
-# executes its write late, unless its keep-alive timer and its Command Quiesce Time have expired.
+# Tests writes that were in flight at a connection loss. The target ignores or ends the old connection,
+# and executes its write late, unless its keep-alive timer and its Command Quiesce Time have expired.
 
 . "$(dirname "$0")/lib.sh"
 . "$HERE/lib/hostile.sh"
