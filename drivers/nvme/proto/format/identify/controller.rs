@@ -191,12 +191,11 @@ impl Controller {
     /// Returns the time after which the keep alive timer expires, in milliseconds, for a timeout
     /// (KATO) of `timeout_ms`: the controller may round it up to its granularity (KAS).
     pub const fn keep_alive_expiry_ms(&self, timeout_ms: u32) -> u32 {
-        let granularity_ms = self.keep_alive_granularity as u32 * 100;
-        match granularity_ms {
-            0 => timeout_ms,
-            _ => timeout_ms
-                .div_ceil(granularity_ms)
-                .saturating_mul(granularity_ms),
+        let granularity_ms = (self.keep_alive_granularity as u32).saturating_mul(100);
+        match timeout_ms.checked_next_multiple_of(granularity_ms) {
+            Some(expiry_ms) => expiry_ms,
+            None if granularity_ms == 0 => timeout_ms,
+            None => u32::MAX,
         }
     }
 
