@@ -342,6 +342,8 @@ udev_with_our_rules() {
 		udevadm control --reload
 		return 0
 	fi
+	# udev leaves its socket. Programs that find it, such as dmsetup, would wait for udev.
+	defer rm -f /run/udev/control
 	/usr/lib/systemd/systemd-udevd >"$SCRATCH/udev" 2>&1 &
 	defer end_process $!
 	wait_until "$SOON" udevadm control --ping --timeout=1 2>/dev/null ||
