@@ -50,11 +50,15 @@ def kept():
                   key=lambda path: _series(path.name))
 
 
+def read(directory):
+    """Return the recorded results of a directory."""
+    return json.loads((directory / RESULTS).read_text(encoding="utf-8"))
+
+
 def load(release):
     """Return the recorded results of this kernel's series, or else of the newest recorded one."""
     series = [path for path in kept() if _series(path.name) == _series(release)]
-    directory = (series or kept())[-1]
-    return json.loads((directory / RESULTS).read_text(encoding="utf-8"))
+    return read((series or kept())[-1])
 
 
 def keep(results):
