@@ -238,7 +238,7 @@ impl Association {
             return;
         }
         let limit = match self.is_acknowledged(controller) {
-            true => self.known_quiesce_time(controller),
+            true => self.quiesce_time(controller).unwrap_or(Msecs::new(0)),
             false => self.end_time(controller),
         };
         controller.held_writes.set_due(Deadline::after(limit));
@@ -266,15 +266,17 @@ impl Association {
         }
     }
 
-    /// Returns the Command Quiesce Time that the administrator set, or else the target reports; 0 if
-    /// neither is known.
-    fn known_quiesce_time(&self, controller: &Controller) -> Msecs {
-        Msecs::new(match controller.settings().quiesce {
-            QuiesceTime::After(seconds) => seconds.get().saturating_mul(1000),
+    /// Returns the Command Quiesce Time that the administrator set, or else the target reports; `None`
+    /// if neither is known.
+    fn quiesce_time(&self, controller: &Controller) -> Option<Msecs> {
+        match controller.settings().quiesce {
+            QuiesceTime::After(seconds) => Some(Msecs::from_secs(seconds.get())),
             QuiesceTime::Reported | QuiesceTime::NoHold => {
-                self.scan_context.identity.command_quiesce_time.into()
+                // The target reports 0 if it does not say.
+                let reported_ms = self.scan_context.identity.command_quiesce_time;
+                (reported_ms != 0).then(|| Msecs::new(reported_ms.into()))
             }
-        })
+        }
     }
 
     /// Returns the time after which the target has ended the association by itself.
@@ -287,10 +289,9 @@ impl Association {
             0 => DEFAULT_MS,
             timeout_ms => timeout_ms,
         };
-        let quiesce_ms = match self.known_quiesce_time(controller).get() {
-            0 => timeout_ms.min(DEFAULT_MS),
-            known_ms => known_ms,
-        };
+        let quiesce_ms = self
+            .quiesce_time(controller)
+            .map_or(timeout_ms.min(DEFAULT_MS), Msecs::get);
         let expiry_ms = identity.keep_alive_expiry_ms(timeout_ms);
         let keep_alive = KeepAlive::new(expiry_ms, identity.keep_alive_mode());
         let end_ms = keep_alive.map_or(0, |policy| policy.association_end_ms(quiesce_ms));
