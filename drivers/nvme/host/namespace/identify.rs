@@ -60,6 +60,9 @@ impl ScannedNs {
 pub(super) enum IdentifiedNs {
     Usable(ScannedNs),
     Unsupported(UnsupportedNamespace),
+    /// The capacity is 0, and the controller reports asymmetric access: the namespace may be inaccessible on
+    /// this path (Base specification, Asymmetric Namespace Access).
+    Inaccessible(Wwid),
     /// The data is malformed.
     Malformed(CtrlError),
 }
@@ -144,6 +147,11 @@ impl<'a> NsIdentifier<'a> {
                 used_blocks: data.namespace.used,
                 ready: data.independent.ready,
             }),
+            Err(UnsupportedNamespace::NotAttached)
+                if self.context.identity.ana_transition_time().is_some() =>
+            {
+                IdentifiedNs::Inaccessible(self.wwid(nsid, data.ids))
+            }
             Err(why) => IdentifiedNs::Unsupported(why),
         })
     }

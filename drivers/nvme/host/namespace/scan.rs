@@ -30,12 +30,18 @@ use crate::{
 };
 use kernel::{
     prelude::*,
-    sync::Arc, //
+    sync::{
+        atomic::ordering,
+        Arc, //
+    },
 };
 use nvme_proto::{
     format::{
         changed_namespaces::ChangedNamespaces,
-        identify::ActiveNamespaces,
+        identify::{
+            ActiveNamespaces,
+            Wwid, //
+        },
         sqe::Identify,
         status::{
             Code,
@@ -47,6 +53,7 @@ use nvme_proto::{
             check_duplicate_ids,
             IdCheck, //
         },
+        limits::block::UnsupportedNamespace,
         ns_scan::{
             IdentifyFailure,
             NextNsid,
@@ -186,6 +193,18 @@ fn push<T>(list: &mut KVec<T>, item: T) -> Result<(), CtrlError> {
     list.push(item, GFP_KERNEL).map_err(|_| disk_error(ENOMEM))
 }
 
+/// Returns the attributes of an existing disk if `wwid` is the same namespace.
+fn unchanged(disk: &Namespace, wwid: Wwid) -> Option<ScannedNs> {
+    let io = disk.disk.data();
+    let is_same = !io.state.is_gone() && io.wwid.is_same_namespace(&wwid);
+    is_same.then(|| ScannedNs {
+        wwid,
+        limits: disk.limits,
+        used_blocks: io.used_blocks.load(ordering::Relaxed),
+        ready: true,
+    })
+}
+
 /// A scan in progress.
 struct Scanner<'a> {
     set: &'a NamespaceSet,
@@ -242,6 +261,15 @@ impl Scanner<'_> {
                 CtrlError::from_status(ErrorStage::Namespaces, status, "identify namespace")
             }
             Ok(IdentifiedNs::Usable(scanned)) => return push(&mut self.result.usable, scanned),
+            Ok(IdentifiedNs::Inaccessible(wwid)) => {
+                let unchanged = self.set.with(|table| unchanged(table.get(nsid)?, wwid));
+                if let Some(scanned) = unchanged {
+                    return push(&mut self.result.usable, scanned);
+                }
+                let why = UnsupportedNamespace::NotAttached;
+                self.rejections.add(nsid, format_args!("{why}"));
+                return Ok(());
+            }
             // The other namespaces can still get disks.
             Ok(IdentifiedNs::Unsupported(why)) => {
                 self.rejections.add(nsid, format_args!("{why}"));

@@ -49,6 +49,7 @@ unsigned long other;
 uint64_t eui;
 unsigned long protection;
 bool shared;
+unsigned int transition_time;
 unsigned long logged = 6;
 /* Queue size (CRQSIZE) that the target returns: ENTRIES in the environment. */
 static unsigned long entries = MAX_ENTRIES;
@@ -626,6 +627,7 @@ int main(int argc, char **argv)
 	eui = getenv("EUI") ? number(getenv("EUI")) : 0;
 	protection = getenv("PROTECTION") ? number(getenv("PROTECTION")) : 0;
 	shared = getenv("SHARED");
+	transition_time = getenv("ANATT") ? number(getenv("ANATT")) : 0;
 	logged = getenv("LOGGED") ? number(getenv("LOGGED")) : logged;
 	entries = getenv("ENTRIES") ? number(getenv("ENTRIES")) : entries;
 	setvbuf(stdout, NULL, _IOLBF, 0);

@@ -76,6 +76,24 @@ comes_back_as_another() {
 	leave
 }
 
+# The capacity of a namespace is 0 while it is inaccessible on the path. Its disk stays.
+comes_back_inaccessible() {
+	local CONNECT_OPTIONS=(--reconnect-delay 1) first size
+	export ANATT=1
+	hostile
+	connect_hostile
+	first=$(disk_number)
+	size=$(blockdev --getsize64 "$(disk "$CTRL" 1)")
+	goes_and_is_back namespace poke 0 8 8
+	same disk "$first" "$(disk_number)"
+	goes_and_is_back namespace flood 0 0
+	same disk "$first" "$(disk_number)"
+	same size "$size" "$(blockdev --getsize64 "$(disk "$CTRL" 1)")"
+	goes_and_is_back
+	same disk "$first" "$(disk_number)"
+	leave
+}
+
 # Write cache and preferred boundary may change without a new disk; the block size may not.
 comes_back_with_other_abilities() {
 	local CONNECT_OPTIONS=(--reconnect-delay 1) first
@@ -229,6 +247,7 @@ main hostile_setup \
 	unusable_namespaces \
 	namespace_without_blocks \
 	comes_back_as_another \
+	comes_back_inaccessible \
 	comes_back_with_other_abilities \
 	comes_back_with_less \
 	comes_back_with_another_refusal \

@@ -238,6 +238,10 @@ static void identify_controller(const struct queue *queue, uint8_t *data)
 	data[77] = 5;
 	/* CMIC: the subsystem may have several controllers. */
 	data[76] = shared ? 1 << 1 : 0;
+	/* CMIC, ANATT, ANACAP: the access is asymmetric. */
+	data[76] |= transition_time ? 1 << 3 : 0;
+	data[342] = transition_time;
+	data[343] = transition_time ? 0x1f : 0;
 	put(data + 78, queue->controller, 2);
 	put(data + 80, version, 4);
 	/* OAES: namespace attribute and discovery log change notices. */

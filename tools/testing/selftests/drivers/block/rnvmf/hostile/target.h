@@ -139,6 +139,9 @@ extern unsigned long protection;
  * Each association has another controller, and the namespaces are shared: SHARED in the environment.
  */
 extern bool shared;
+
+/* ANA Transition Time in seconds, if the controllers report asymmetric access: ANATT in the environment. */
+extern unsigned int transition_time;
 /* Entries of the discovery log: LOGGED in the environment. */
 extern unsigned long logged;
 
