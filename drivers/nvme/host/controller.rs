@@ -521,6 +521,9 @@ impl Waiter for Controller {
         // commands, but it does not wait for a keep-alive response once the disks are gone.
         let cancelled = match self.status.state() {
             CtrlState::Deleting => self.scan_lock.is_work_done(),
+            // Removal waits for the scan lock. Its holder may wait for I/O, so the keep-alive must time out if
+            // the target does not answer.
+            CtrlState::Live if self.scan_lock.is_held() => false,
             _ => self.is_deleting(),
         };
         if cancelled {

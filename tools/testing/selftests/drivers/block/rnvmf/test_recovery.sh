@@ -109,7 +109,9 @@ again_and_again() {
 # Only in a long run, because it takes long.
 many_losses_without_growth() {
 	local CONNECT_OPTIONS=(-k $((5 * SLOWDOWN)) -c 1 --timeout $((5 * SLOWDOWN)) -i 2 -Q 16) objects
-	network_single && backend_memory disk 64 512 && target_simple "$BACKEND"
+	network_single
+	backend_memory disk 64 512
+	target_simple "$BACKEND"
 	connect "$TARGET4"
 	objects=$(rdma_objects)
 	# What is allocated once and kept is allocated now, also the pages of the backend.
@@ -191,11 +193,6 @@ is_writing() {
 	local _ writes
 	read -r _ writes <"/sys/block/${CTRL}n1/inflight"
 	[ "$writes" = 1 ]
-}
-
-# freezes PROCESS: whether the process waits for the freeze of a queue.
-freezes() {
-	[[ $(cat "/proc/$1/task/$1/stack" "/proc/$1/wchan" 2>/dev/null) == *freeze* ]]
 }
 
 # A command that freezes the queue must not block the reconnect that the I/O in flight needs.
@@ -481,7 +478,8 @@ refused_while_the_target_starts() {
 	wait_until "$SOON" says 'not allowed' || fail "message of $CTRL: $(ctrl_field "$CTRL" message)"
 	target_unexport 4420 "$NQN"
 	# Another subsystem keeps the port open.
-	target_subsystem "$NQN-other" && target_export 4420 "$NQN-other"
+	target_subsystem "$NQN-other"
+	target_export 4420 "$NQN-other"
 	wait_until "$SOON" says 'no such subsystem' || fail "message of $CTRL: $(ctrl_field "$CTRL" message)"
 	echo 1 >"$NVMET/subsystems/$NQN/attr_allow_any_host"
 	target_offer 4420 "$NQN"

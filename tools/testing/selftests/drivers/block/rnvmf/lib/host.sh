@@ -63,6 +63,11 @@ reads_no_more() {
 	[ "$DONE" = "$before" ]
 }
 
+# freezes PROCESS: whether the process waits for the freeze of a queue.
+freezes() {
+	[[ $(cat "/proc/$1/task/$1/stack" "/proc/$1/wchan" 2>/dev/null) == *freeze* ]]
+}
+
 # timed_disconnect CONTROLLER: disconnect and set TOOK to the duration in milliseconds. The time
 # that `rnvmf show` takes is subtracted: starting the program is slow on an overcommitted host.
 timed_disconnect() {
