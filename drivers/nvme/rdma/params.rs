@@ -95,7 +95,7 @@ pub struct IoQueueParams {
     inline: InlineLimit,
 }
 
-/// Why no I/O queue is possible.
+/// Reason why no I/O queue is possible.
 #[derive(Clone, Copy)]
 pub enum ParamsError {
     /// The RDMA device cannot register memory.
@@ -160,6 +160,7 @@ impl IoQueueParams {
         Ok(Self {
             size: first.size,
             pages: first.pages,
+            max_sectors: self.max_sectors.min(transfer::region_sectors(first.pages)),
             ..self
         })
     }

@@ -30,12 +30,18 @@ pub fn region_pages(max_page_list_len: u32) -> Option<u32> {
 /// Returns the largest transfer in sectors: what the target accepts (MDTS), a region holds, and the
 /// length field of an SGL descriptor allows.
 pub fn max_sectors(controller: &Controller, min_page_shift: u8, region_pages: u32) -> u32 {
-    let region = region_pages.saturating_mul(1 << (REGION_PAGE_SHIFT - SECTOR_SHIFT));
     let target = match controller.max_transfer_shift {
         0 => u32::MAX,
         shift => sectors_of_pages(shift, min_page_shift),
     };
-    region.min(target).min(Sgl::MAX_KEYED_LEN >> SECTOR_SHIFT)
+    region_sectors(region_pages)
+        .min(target)
+        .min(Sgl::MAX_KEYED_LEN >> SECTOR_SHIFT)
+}
+
+/// Returns the sectors that a region of this many pages holds.
+pub fn region_sectors(region_pages: u32) -> u32 {
+    region_pages.saturating_mul(1 << (REGION_PAGE_SHIFT - SECTOR_SHIFT))
 }
 
 /// Returns the largest number of segments of a command.
