@@ -316,15 +316,17 @@ impl Admin<'_> {
             timeout: timer.timeout().min(self.timeout),
             ..*self
         };
+        let what = "keep-alive";
         let error = match admin.send(Command::keep_alive(), None) {
-            Ok(reply) if reply.completion.status().is_success() => return Ok(()),
-            Ok(_) => CommandError::Code(EIO),
+            Ok(reply) => match reply.completion.status() {
+                status if status.is_success() => return Ok(()),
+                status => return Err(CtrlError::from_status(ErrorStage::KeepAlive, status, what)),
+            },
             // Removal is requested; the caller checks for it.
             Err(CommandError::Cancelled) => return Ok(()),
             Err(CommandError::ConnError(error)) => return Err(error.into()),
             Err(error) => error,
         };
-        let what = "keep-alive";
         Err(CtrlError::from_command(ErrorStage::KeepAlive, error, what))
     }
 
@@ -375,8 +377,13 @@ impl Admin<'_> {
     pub(crate) fn shut_down(&self, configuration: Configuration) -> Result<(), CtrlError> {
         let deadline = self.deadline.min(Deadline::after(SHUTDOWN_TIMEOUT));
         Admin { deadline, ..*self }.configure(configuration.enabled().shut_down().get())?;
-        self.await_status(ControllerStatus::shutting_down, self.deadline)?;
-        Ok(())
+        match self.await_status(ControllerStatus::shutting_down, self.deadline)? {
+            Progress::Done => Ok(()),
+            Progress::Wait | Progress::Failed => {
+                let why = format_args!("CSTS.SHST did not become complete");
+                Err(CtrlError::target(ErrorStage::Enable, why))
+            }
+        }
     }
 
     /// Disables the controller, which deletes its queues, and waits for its completion. Sleeps.
@@ -407,11 +414,12 @@ impl Admin<'_> {
         let deadline = deadline.min(self.deadline);
         loop {
             let status = ControllerStatus(self.property32(Property::Status)?);
-            match (progress(status), deadline.left()) {
-                (Progress::Wait, left) if left > Msecs::new(0) => {
-                    self.pause(left.min(POLL));
-                }
-                (progress, _) => return Ok(progress),
+            match progress(status) {
+                Progress::Wait => self.pause(deadline.left().min(POLL)),
+                progress => return Ok(progress),
+            }
+            if deadline.left() == Msecs::new(0) {
+                return Ok(Progress::Wait);
             }
         }
     }

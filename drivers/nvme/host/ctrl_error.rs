@@ -103,13 +103,14 @@ impl CtrlError {
         new(format_args!("{what}: failed with error {number}"))
     }
 
-    /// Returns the NVMe status of the failed command.
+    /// Returns the NVMe status of the failed command; `None` if a keep-alive failed before it was sent.
     pub(crate) fn status(&self) -> Option<Status> {
         self.nvme_status
+            .filter(|_| self.stage != ErrorStage::KeepAlive)
             .map(|status| Status::from_wire(status << 1))
     }
 
-    /// Whether the target set Do Not Retry in the status.
+    /// Whether the target set Do Not Retry in the status of the failed command.
     pub(crate) fn is_final(&self) -> bool {
         self.status().is_some_and(Status::do_not_retry)
     }

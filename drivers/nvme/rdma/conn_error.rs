@@ -25,7 +25,7 @@ use rrdma::{
     },
 };
 
-/// Why a connection is lost.
+/// Reason why a connection is lost.
 #[derive(Clone, Copy)]
 pub enum ConnError {
     /// A work request failed.
@@ -110,8 +110,9 @@ impl fmt::Display for ConnError {
             Self::WorkRequest { qid, what, failure } => {
                 write!(f, "{what} failed on queue {qid}: {}", failure.message())
             }
-            Self::Post { what, error, .. } => {
-                write!(f, "{what}: failed with error {}", error.to_errno())
+            Self::Post { qid, what, error } => {
+                let errno = error.to_errno();
+                write!(f, "{what} not posted on queue {qid}: error {errno}")
             }
             Self::ShortResponse { qid, length } => {
                 write!(f, "response of {length} bytes on queue {qid} is too short")

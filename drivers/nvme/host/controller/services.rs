@@ -33,6 +33,7 @@ use kernel::{
 };
 use rrdma::{
     chrdev::Numbers,
+    errno::ESHUTDOWN,
     memory,
     net::Namespace,
     rdma::{
@@ -180,13 +181,13 @@ impl Services {
     ///
     /// # Errors
     ///
-    /// `ENOMEM`.
+    /// - `ENOMEM`;
+    /// - `ESHUTDOWN`: the module is being unloaded.
     pub(crate) fn spawn(&self, work: impl FnOnce() + Send + 'static) -> Result {
         // I/O may wait for a controller that takes this lock before its connection is recovered.
         memory::without_io(|| match &*self.work.lock() {
             Some(queue) => Ok(queue.try_spawn(GFP_KERNEL, work)?),
-            // The queue exists as long as any controller does.
-            None => Ok(()),
+            None => Err(ESHUTDOWN),
         })
     }
 
