@@ -438,13 +438,19 @@ fn settings(request: &Request<'_>, rest: Settings) -> Result<Settings> {
         reconnect_delay: delay.unwrap_or(rest.reconnect_delay),
         ctrl_loss_tmo: limit(request, ctrl::CTRL_LOSS_TMO, rest.ctrl_loss_tmo)?,
         fast_io_fail_tmo: limit(request, ctrl::FAST_IO_FAIL_TMO, rest.fast_io_fail_tmo)?,
-        quiesce: match request.u32(ctrl::CQT).map(NonZeroU32::new) {
-            None => rest.quiesce,
-            Some(None) => QuiesceTime::NoHold,
-            Some(Some(seconds)) if seconds.get() > uapi::LOSS_TMO_MAX => QuiesceTime::Reported,
-            Some(Some(seconds)) => QuiesceTime::After(seconds),
-        },
+        quiesce: quiesce_time(request, rest.quiesce)?,
     })
+}
+
+fn quiesce_time(request: &Request<'_>, rest: QuiesceTime) -> Result<QuiesceTime> {
+    match request.u32(ctrl::CQT) {
+        None => Ok(rest),
+        Some(uapi::CQT_REPORTED) => Ok(QuiesceTime::Reported),
+        Some(seconds) if seconds <= uapi::LOSS_TMO_MAX => {
+            Ok(NonZeroU32::new(seconds).map_or(QuiesceTime::NoHold, QuiesceTime::After))
+        }
+        Some(_) => Err(too_long(request, ctrl::CQT)),
+    }
 }
 
 fn limit(request: &Request<'_>, attribute: u16, rest: Limit) -> Result<Limit> {
@@ -452,11 +458,13 @@ fn limit(request: &Request<'_>, attribute: u16, rest: Limit) -> Result<Limit> {
         None => Ok(rest),
         Some(uapi::LOSS_TMO_NEVER) => Ok(Limit::Never),
         Some(seconds) if seconds <= uapi::LOSS_TMO_MAX => Ok(Limit::After(seconds)),
-        Some(_) => {
-            let max = uapi::LOSS_TMO_MAX;
-            Err(request.refuse(attribute, format_args!("more than {max} seconds")))
-        }
+        Some(_) => Err(too_long(request, attribute)),
     }
+}
+
+fn too_long(request: &Request<'_>, attribute: u16) -> Error {
+    let max = uapi::LOSS_TMO_MAX;
+    request.refuse(attribute, format_args!("more than {max} seconds"))
 }
 
 fn nqn(request: &Request<'_>, attribute: u16) -> Result<CString> {

@@ -210,7 +210,7 @@ def ynl_resets_and_sets(world):
     same("error", errno.EINVAL, world.refused(request, ours, "nothing to set").errno)
     # Values between the longest time and "off".
     wrong = {"ctrl-loss-tmo": (4294968, 0xfffffffe), "fast-io-fail-tmo": (4294968, 0xfffffffe),
-             "connect-timeout": (0, 600001)}
+             "cqt": (4294968, 0xfffffffe), "connect-timeout": (0, 600001)}
     for name, values in wrong.items():
         attribute = request.attributes[name]
         for value in values:
