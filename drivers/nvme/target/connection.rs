@@ -226,24 +226,20 @@ impl Connections {
         let permit = match admitted {
             Ok(permit) => permit,
             Err(reason) => {
-                // If the host is gone, nobody needs the reason.
-                let _ = incoming.reject(&reason.encode());
+                reject(incoming, reason);
                 if load.has_too_many_without_controller() {
                     self.disconnect(|known| known.host.ip() == host.ip() && known.is_overdue());
                 }
                 return self.log(host, Refusal::Rejected(reason));
             }
         };
-        let Ok(connection) = Connection::new(port.clone(), incoming, permit) else {
-            return;
-        };
-        if self
-            .list
-            .lock()
-            .push(connection.clone(), GFP_KERNEL)
-            .is_ok()
-        {
-            connection.begin();
+        let listed = Connection::new(port.clone(), incoming, permit).and_then(|connection| {
+            self.list.lock().push(connection.clone(), GFP_KERNEL)?;
+            Ok(connection)
+        });
+        match listed {
+            Ok(connection) => connection.begin(),
+            Err(error) => self.log(host, Refusal::NoQueue(error)),
         }
     }
 
@@ -274,6 +270,10 @@ impl Connections {
                     Show(reason)
                 );
             }
+            Refusal::NoQueue(error) => pr_warn!(
+                "host {host}: connection request rejected: cannot create its queue: error {}\n",
+                error.to_errno()
+            ),
             Refusal::Failed(error) => pr_warn!("host {host}: not connected: {error}\n"),
         }
     }
@@ -354,7 +354,7 @@ impl Drop for Permit {
     }
 }
 
-/// How far a connection is.
+/// State of a connection.
 enum State {
     Requested(Incoming<TargetQueue>, Permit),
     /// A step runs, or the connection has ended.
@@ -448,18 +448,25 @@ impl WorkItem<END> for Connection {
     }
 }
 
-/// What a queue is created from.
+/// Parts of a new queue.
 struct Prepared {
-    accepted: AcceptedQueue,
     slots: u16,
     device: DeviceUse<SharedReceives>,
     init_attr: QpInitAttr<TargetQueue>,
 }
 
-/// Why a connection request is not accepted.
+/// Rejects a connection request with a reason.
+fn reject(incoming: Incoming<TargetQueue>, reason: CmStatus) {
+    // If the host is gone, nobody needs the reason.
+    let _ = incoming.reject(&reason.encode());
+}
+
+/// Error of accepting a connection request.
 enum Refusal {
     /// Rejected for this reason.
     Rejected(CmStatus),
+    /// Rejected because its queue could not be created.
+    NoQueue(Error),
     /// The host gave up, or the connection manager failed.
     Failed(cm::Error),
 }
@@ -588,21 +595,22 @@ impl Connection {
             reads_accepted: Some(incoming.peer().initiator_depth),
             max_queue_size: this.port.max_queue_size(),
         });
-        let prepared = decided.and_then(|accepted| {
-            let prepared = this.prepare(incoming.device(), accepted);
-            prepared.map_err(|_| CmStatus::NoResources)
-        });
+        let accepted = match decided {
+            Ok(accepted) => accepted,
+            Err(reason) => {
+                reject(incoming, reason);
+                return Err(Refusal::Rejected(reason));
+            }
+        };
         let Prepared {
-            accepted,
             slots,
             device,
             init_attr,
-        } = match prepared {
+        } = match this.prepare(incoming.device(), accepted) {
             Ok(prepared) => prepared,
-            Err(reason) => {
-                // If the host is gone, nobody needs the reason.
-                let _ = incoming.reject(&reason.encode());
-                return Err(Refusal::Rejected(reason));
+            Err(error) => {
+                reject(incoming, CmStatus::NoResources);
+                return Err(Refusal::NoQueue(error));
             }
         };
         let queue = TargetQueue::new(QueueParams {
@@ -713,7 +721,6 @@ impl Connection {
             None => init_attr,
         };
         Ok(Prepared {
-            accepted,
             slots,
             device,
             init_attr,
@@ -727,8 +734,7 @@ impl Connection {
         accepting: Accepting<TargetQueue>,
         accepted: AcceptedQueue,
     ) -> Result<Connected<TargetQueue>, Refusal> {
-        TargetQueue::fill(accepting.queue_pair())
-            .map_err(|_| Refusal::Rejected(CmStatus::NoResources))?;
+        TargetQueue::fill(accepting.queue_pair()).map_err(Refusal::NoQueue)?;
         let reply = CmReply {
             receive_queue_size: accepted.commands,
         };

@@ -26,7 +26,7 @@ use rrdma::rdma::{
 /// Name of the module's objects in `rdma resource show`.
 pub(crate) const OWNER: &CStr = c"nvmet_rdma_rust";
 
-/// What happens when a device comes or goes.
+/// Handler of added and removed devices.
 pub(crate) trait DeviceEvents: Send + Sync {
     /// Tells that there is a new device. May sleep.
     fn added(&self);

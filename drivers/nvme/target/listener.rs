@@ -40,7 +40,7 @@ const BACKLOG: u16 = 128;
 /// Pause between attempts to listen again. A new device ends it early.
 const PAUSE: Msecs = Msecs::from_secs(5);
 
-/// What the thread of a listener shares with its owner.
+/// State that the thread of a listener shares with its owner.
 struct Shared {
     connections: Arc<Connections>,
     port: Arc<Port<Rdma>>,
@@ -135,18 +135,29 @@ impl Shared {
                 Some(_) => self.wake.wait(),
                 None => {
                     let _new_device = self.wake.wait_timeout(PAUSE);
-                    listener = self.listen().ok();
+                    listener = self.listen_again().ok();
                 }
             }
             let lost = listener.as_ref().and_then(|listener| self.take(listener));
             if let Some(lost) = lost {
                 let (number, address) = (self.port.number(), self.address);
-                pr_warn!("port {number}: no longer listening at {address}: {lost}; trying again\n");
+                pr_warn!("port {number}: no longer listening at {address}: {lost}\n");
                 // The address is free when the listener is gone.
                 drop(listener.take());
-                listener = self.listen().ok();
+                let again = self.listen_again().inspect_err(|error| {
+                    pr_warn!("port {number}: cannot listen at {address}: {error}; trying again\n");
+                });
+                listener = again.ok();
             }
         }
+    }
+
+    /// Listens, and logs that it does.
+    fn listen_again(&self) -> Result<Listener<TargetQueue>, cm::Error> {
+        let listener = self.listen()?;
+        let (number, address) = (self.port.number(), self.address);
+        pr_info!("port {number}: listening at {address} again\n");
+        Ok(listener)
     }
 
     /// Takes the requests that wait, until the listener is stopped: hosts may send more without an end.

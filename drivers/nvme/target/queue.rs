@@ -56,6 +56,10 @@ use core::{
     },
 };
 use kernel::{
+    alloc::kvec::{
+        InsertError,
+        PushError, //
+    },
     fmt, new_mutex,
     prelude::*,
     sync::{
@@ -95,6 +99,7 @@ use nvmet::{
     COMMAND_SIZE, //
 };
 use rrdma::{
+    errno::ENOTCONN,
     log::RateLimit,
     new_irq_lock,
     rdma::{
@@ -345,15 +350,25 @@ impl TargetQueue {
     }
 
     #[cold]
-    fn not_posted(&self, _unposted: Unposted<Capsule>) {
+    fn not_posted(&self, unposted: Unposted<Capsule>) {
+        self.cannot_receive(unposted.error);
         self.disconnect();
+    }
+
+    /// Logs why a receive could not be posted, unless the queue pair is closed.
+    fn cannot_receive(&self, error: Error) {
+        if error != ENOTCONN {
+            self.log(fmt!("RECV not posted: error {}", error.to_errno()));
+        }
     }
 
     /// Posts a shared receive again, though this queue ends: others need it. Drops any other receive.
     fn give_back(queue: &QueuePair<Self>, capsule: Operation<Capsule>) {
         if let Some(shared) = queue.shared_receives() {
             // If the device refuses it, the other queues have one less.
-            let _ = shared.post(capsule);
+            if let Err(unposted) = shared.post(capsule) {
+                queue.context().cannot_receive(unposted.error);
+            }
         }
     }
 
@@ -528,9 +543,9 @@ impl TargetQueue {
         let mut waiting = this.waiting.lock();
         // Set before the retry: a completion that returns credits later sees it, and retries.
         this.is_waiting.store(true, Ordering::SeqCst);
-        if let Err(error) = waiting.push_within_capacity(pending) {
+        if let Err(PushError(pending)) = waiting.push_within_capacity(pending) {
             // Unreachable: there are not more commands than slots.
-            drop(error);
+            pending.fail();
         }
         this.retry(queue, &mut waiting);
     }
@@ -547,8 +562,13 @@ impl TargetQueue {
     fn retry(&self, queue: &QueuePair<Self>, waiting: &mut KVec<Pending>) {
         while let Ok(pending) = waiting.remove(0) {
             if let Err(pending) = pending.attempt(queue) {
-                // There is room: it was removed above.
-                let _ = waiting.insert_within_capacity(0, pending);
+                if let Err(
+                    InsertError::OutOfCapacity(pending) | InsertError::IndexOutOfBounds(pending),
+                ) = waiting.insert_within_capacity(0, pending)
+                {
+                    // Unreachable: it was removed above.
+                    pending.fail();
+                }
                 return;
             }
         }
@@ -619,6 +639,7 @@ impl TargetQueue {
         mut request: Request<Rdma>,
         unposted: Unposted<Capsule>,
     ) -> Request<Rdma> {
+        queue.context().cannot_receive(unposted.error);
         queue.context().disconnect();
         request.keep_capsule(unposted.operation);
         request
@@ -764,11 +785,9 @@ impl QpContext for TargetQueue {
     type QpType = Rc;
 
     fn failed(queue: &QueuePair<Self>, failure: WcError) {
-        let this = queue.context();
-        match failure.is_flush() {
-            true => this.disconnect(),
-            false => this.fail(fmt!("RDMA READ or WRITE: {}", failure.message())),
-        }
+        queue
+            .context()
+            .transfer_failed("RDMA READ or WRITE", failure);
     }
 
     fn faulted(queue: &QueuePair<Self>, fault: Fault) {

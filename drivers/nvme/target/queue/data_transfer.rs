@@ -10,7 +10,7 @@ use nvme_proto::format::sqe::{
 };
 use nvmet::Sgl;
 
-/// How the data of a command is transferred.
+/// Direction and means of a command's data transfer.
 #[derive(Clone, Copy)]
 pub(super) enum DataTransfer {
     /// By RDMA READ, before the command is executed.

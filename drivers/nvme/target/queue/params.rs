@@ -33,7 +33,7 @@ pub(crate) struct Addresses {
     pub(crate) host: Address,
 }
 
-/// What a new queue is made of.
+/// Parameters of a new queue.
 pub(crate) struct QueueParams {
     pub(crate) port: Arc<Port<Rdma>>,
     pub(crate) accepted: AcceptedQueue,

@@ -37,13 +37,16 @@ impl Pending {
     pub(super) fn attempt(mut self, queue: &QueuePair<Endpoint>) -> Result<(), Self> {
         // Before the data is allocated, so that the compiler need not keep the data on the stack.
         let Some(context) = self.parsed.private_mut().context.take() else {
-            self.parsed.fail(Code::INTERNAL_ERROR.get());
+            self.fail();
             return Ok(());
         };
-        let Ok(sgl) = self.transfer.allocate(self.remote.length) else {
-            put(&mut self.parsed.private_mut().context, Some(context));
-            self.parsed.fail(Code::INTERNAL_ERROR.get());
-            return Ok(());
+        let sgl = match self.transfer.allocate(self.remote.length) {
+            Ok(sgl) => sgl,
+            Err(error) => {
+                put(&mut self.parsed.private_mut().context, Some(context));
+                self.cannot_transfer(queue, error);
+                return Ok(());
+            }
         };
         let unprepared = match self.transfer {
             DataTransfer::FromHost => match context.read(sgl, &self.remote) {
@@ -68,8 +71,25 @@ impl Pending {
         if unprepared.error == EAGAIN {
             return Err(self);
         }
-        self.parsed.fail(Code::INTERNAL_ERROR.get());
+        self.cannot_transfer(queue, unprepared.error);
         Ok(())
+    }
+
+    /// Ends the command because its data cannot be transferred.
+    #[cold]
+    fn cannot_transfer(self, queue: &QueuePair<Endpoint>, error: Error) {
+        let length = self.remote.length;
+        queue.context().log(fmt!(
+            "{length} bytes of data not transferred: error {}",
+            error.to_errno()
+        ));
+        self.fail();
+    }
+
+    /// Ends the command with an internal error.
+    #[cold]
+    pub(super) fn fail(self) {
+        self.parsed.fail(Code::INTERNAL_ERROR.get());
     }
 }
 
