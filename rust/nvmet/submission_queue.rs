@@ -144,7 +144,20 @@ impl Drop for HeldQueue {
 
 /// Keeps a controller, whose admin queue waits for the drop of this when it is
 /// [destroyed](SubmissionQueue::destroy).
-pub struct HeldController(#[expect(dead_code)] HeldQueue);
+pub struct HeldController(HeldQueue);
+
+impl HeldController {
+    /// Returns whether the controller has this identifier, and its host connected to it through `port`. Any
+    /// context.
+    pub(crate) fn is<T: TransportTypes>(&self, id: u16, port: &Port<T>) -> bool {
+        // SAFETY: The queue has a controller, and a reference to it until it is destroyed, which waits for
+        // `self`. These fields do not change.
+        unsafe {
+            let ctrl = bindings::sq_ctrl(self.0.as_raw());
+            !ctrl.is_null() && (*ctrl).cntlid == id && (*ctrl).port == port.as_raw()
+        }
+    }
+}
 
 impl<T: TransportTypes> SubmissionQueue<T> {
     /// Initialises the queue of a connection through `port`. May sleep. C: `nvmet_sq_init()`.

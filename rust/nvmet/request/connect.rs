@@ -31,6 +31,7 @@ use kernel::{
     prelude::*,
     sync::Arc, //
 };
+use rrdma::rdma::qp::QueuePair;
 
 /// Offset of the type in a Fabrics command.
 const FCTYPE: usize = 4;
@@ -40,6 +41,9 @@ const CONNECT: u8 = 1;
 
 /// Offset of the queue identifier in a Connect command.
 const QUEUE_ID: usize = 42;
+
+/// Offset of the zero-based queue size in a Connect command.
+const QUEUE_SIZE: usize = 44;
 
 /// Identifier that no controller has.
 const NO_CONTROLLER: u16 = 0xffff;
@@ -83,24 +87,32 @@ unsafe extern "C" fn execute<T: RequestHandler>(req: *mut bindings::nvmet_req) {
 enum Refusal {
     /// The port of the queue has no such controller.
     Controller,
+    /// The queue has no entries. `nvmet_install_queue()` refuses that, too, but sets `sq->ctrl` to null.
+    QueueSize,
+    /// The queue has a controller already.
+    Connected,
     NoMemory,
 }
 
 impl Refusal {
     fn status(&self) -> u16 {
         let status = match self {
-            Self::Controller => bindings::NVME_SC_CONNECT_INVALID_PARAM | bindings::NVME_STATUS_DNR,
+            Self::Controller | Self::QueueSize => {
+                bindings::NVME_SC_CONNECT_INVALID_PARAM | bindings::NVME_STATUS_DNR
+            }
+            Self::Connected => bindings::NVME_SC_CONNECT_CTRL_BUSY | bindings::NVME_STATUS_DNR,
             Self::NoMemory => bindings::NVME_SC_INTERNAL,
         };
         status as u16
     }
 
-    /// Returns what is invalid, as `IPO_IATTR_CONNECT_DATA()`.
+    /// Returns what is invalid, as `IPO_IATTR_CONNECT_DATA()` and `IPO_IATTR_CONNECT_SQE()`.
     fn result(&self) -> u32 {
         let offset = mem::offset_of!(bindings::nvmf_connect_data, cntlid);
         match self {
             Self::Controller => (1 << 16) | offset as u32,
-            Self::NoMemory => 0,
+            Self::QueueSize => QUEUE_SIZE as u32,
+            Self::Connected | Self::NoMemory => 0,
         }
     }
 }
@@ -138,10 +150,18 @@ impl Admission {
             )
         };
         // SAFETY: By the safety requirements.
+        let command = unsafe { (*req).cmd.cast::<[u8; COMMAND_SIZE]>().read() };
+        if command[QUEUE_SIZE..][..2] == [0; 2] {
+            return Err(Refusal::QueueSize);
+        }
+        if sq.controller().is_some() {
+            return Err(Refusal::Connected);
+        }
+        // SAFETY: By the safety requirements.
         let controller = match unsafe { controller_id(req) } {
             Some(id) => Some(Joined {
                 id,
-                _held: T::hold_controller(queue_pair, id).ok_or(Refusal::Controller)?,
+                _held: hold::<T>(sq, queue_pair, id).ok_or(Refusal::Controller)?,
             }),
             None => None,
         };
@@ -164,9 +184,15 @@ impl Admission {
         let Some(Joined { id, .. }) = self.controller else {
             return;
         };
+        let sq = self.queue.as_raw();
         // SAFETY: By the safety requirements, and the reference to the queue.
-        let queue_pair = unsafe { SubmissionQueue::<T>::queue_pair_of(self.queue.as_raw()) };
-        if T::hold_controller(queue_pair, id).is_none() {
+        let (sq, queue_pair) = unsafe {
+            (
+                &*sq.cast::<SubmissionQueue<T>>(),
+                SubmissionQueue::<T>::queue_pair_of(sq),
+            )
+        };
+        if hold::<T>(sq, queue_pair, id).is_none() {
             T::end(queue_pair);
         }
     }
@@ -176,6 +202,15 @@ impl Drop for Admission {
     fn drop(&mut self) {
         self.queues.remove(self.queue.as_raw());
     }
+}
+
+/// Holds the controller of the port with this identifier. The transport finds it, but is not trusted.
+fn hold<T: RequestHandler>(
+    sq: &SubmissionQueue<T>,
+    queue_pair: &QueuePair<T::Endpoint>,
+    id: u16,
+) -> Option<HeldController> {
+    T::hold_controller(queue_pair, id).filter(|held| held.is(id, sq.port()))
 }
 
 /// Returns the identifier of the controller that an I/O queue is to join; `None` for an admin queue, and if nvmet
