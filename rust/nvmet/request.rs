@@ -585,6 +585,13 @@ impl<T: TransportTypes> Parsed<T> {
     #[inline(always)]
     unsafe fn execute_with(self, list: Scatterlist) {
         let req = self.req();
+        // SAFETY: By the type invariants, this owns the memory.
+        if unsafe { (*req).ns.is_null() } {
+            // SAFETY: By the type invariants.
+            if let Err(status) = unsafe { prepare_passthrough(req, list.entries()) } {
+                return self.fail(status);
+            }
+        }
         // SAFETY: By the type invariants, this owns the memory. Data and capsule are not changed before
         // nvmet returns the request.
         unsafe {
@@ -618,6 +625,44 @@ impl<T: TransportTypes> Parsed<T> {
             bindings::nvmet_req_uninit(req);
             Request::from_raw(req)
         }
+    }
+}
+
+/// Prepares a command that nvmet may pass to a controller of this machine. If it has no data, the driver of that
+/// controller leaves the host's pointers in the command, and the controller would take them for addresses of this
+/// machine's memory. nvmet-rdma leaves them, too.
+///
+/// Other commands may still transfer more than the data that they have: nvmet does not compare it with their fields.
+///
+/// # Errors
+///
+/// The status of a command without the data that it always has.
+///
+/// # Safety
+///
+/// `req` must be that of a [`Parsed`] with no namespace, which the caller owns.
+#[cold]
+unsafe fn prepare_passthrough(req: *mut bindings::nvmet_req, entries: u32) -> Result<(), u16> {
+    /// Opcodes of admin commands that always have data: Get Log Page, Identify.
+    const ADMIN: [u8; 2] = [0x02, 0x06];
+    /// Opcodes of I/O commands that always have data: Write, Read, Compare, Dataset Management, Copy, Zone
+    /// Management Receive, Zone Append.
+    const IO: [u8; 7] = [0x01, 0x02, 0x05, 0x09, 0x19, 0x7a, 0x7d];
+    // SAFETY: By the safety requirements. The request has a reference to the queue. No Fabrics command has other
+    // fields in place of the pointers, and nvmet uses none of them.
+    let (is_io, opcode) = unsafe {
+        let common = &raw mut (*(*req).cmd).__bindgen_anon_1.common;
+        (*common).metadata = 0;
+        (*common).dptr = pin_init::zeroed();
+        ((*(*req).sq).qid != 0, (*common).opcode)
+    };
+    let with_data = match is_io {
+        true => &IO[..],
+        false => &ADMIN[..],
+    };
+    match entries == 0 && with_data.contains(&opcode) {
+        true => Err((bindings::NVME_SC_SGL_INVALID_DATA | bindings::NVME_STATUS_DNR) as u16),
+        false => Ok(()),
     }
 }
 
