@@ -138,7 +138,8 @@ impl<'a, T: Operations> Command<'a, T> {
     /// is the data of the command, `None` for a command without data.
     ///
     /// Data of a process is copied to a buffer before the command is created. Memory of the process
-    /// itself would not do: a page fault takes any time, and a freeze waits for the command meanwhile.
+    /// itself would not do: a page fault takes any time, and a freeze waits for the command meanwhile. The
+    /// data is an allocation, because `blk_rq_map_kern()` finds no pages for memory of a module.
     ///
     /// Sleeps; without limit while the tag set is quiesced. C: `blk_rq_map_kern()`,
     /// `blk_execute_rq()`.
@@ -149,7 +150,7 @@ impl<'a, T: Operations> Command<'a, T> {
     ///
     /// - `EINVAL` if there is more data than the limits of the disk allow, or a buffer without data.
     /// - `ENOMEM`.
-    pub fn execute(self, data: Option<&mut [u8]>) -> Result<Executed<'a, T>> {
+    pub fn execute(self, data: Option<&mut KVVec<u8>>) -> Result<Executed<'a, T>> {
         let rq = self.request.as_raw();
 
         if let Some(data) = data {
@@ -159,8 +160,8 @@ impl<'a, T: Operations> Command<'a, T> {
             let mapped = memory::without_io(|| {
                 let data = data.as_mut_ptr().cast();
                 // SAFETY: By the type invariants, blk-mq does not own the request. `data` is valid
-                // memory that nobody else accesses until `execute` returns. The request is executed
-                // below, and its end releases the memory.
+                // memory that nobody else accesses until `execute` returns, and in the linear mapping or of
+                // vmalloc. The request is executed below, and its end releases the memory.
                 unsafe { bindings::blk_rq_map_kern(rq, data, length, bindings::GFP_KERNEL) }
             });
             to_result(mapped)?;

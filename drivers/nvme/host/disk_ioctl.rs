@@ -108,7 +108,7 @@ fn io(
         request.set_timeout(limit);
     }
     request.data().passthru.begin(command);
-    let executed = request.execute(data.map(|data| &mut data.bytes[..]))?;
+    let executed = request.execute(data.map(|data| &mut data.bytes))?;
     match (executed.data().passthru.end(), executed.status()) {
         (Some(completion), _) => Ok(PassthruResult::of(completion)),
         (None, block::Status::Transport) => Ok(PassthruResult::no_path()),
