@@ -41,6 +41,16 @@ pub(crate) fn value_of<T>(init: impl Init<T>) -> T {
     }
 }
 
+/// Returns `node` if memory can be allocated on this NUMA node, else the number for any node. C:
+/// `NUMA_NO_NODE`.
+pub fn usable_numa_node(node: i32) -> i32 {
+    // SAFETY: The function accepts any number.
+    match unsafe { bindings::numa_node_usable(node) } {
+        true => node,
+        false => bindings::NUMA_NO_NODE,
+    }
+}
+
 /// Runs `act` with allocations of this thread not waiting for I/O, regardless of their flags. For
 /// holders of a lock that I/O may wait for. C: `memalloc_noio_save()`.
 pub fn without_io<R>(act: impl FnOnce() -> R) -> R {

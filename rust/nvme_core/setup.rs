@@ -33,7 +33,7 @@ use kernel::{
     types::NotThreadSafe, //
 };
 use rrdma::{
-    errno,
+    errno, memory,
     sync::{
         Deadline,
         Msecs, //
@@ -153,7 +153,8 @@ fn setup_admin<T: Transport>(
     let allocated = connect(controller, &params, controller.admin_queue().into_iter())
         // SAFETY: The controller is initialised, and only this thread changes the field.
         .inspect(|()| unsafe {
-            (*controller.as_raw()).numa_node = controller.transport.numa_node()
+            (*controller.as_raw()).numa_node =
+                memory::usable_numa_node(controller.transport.numa_node())
         })
         .and_then(|()| match tag_sets {
             // SAFETY: The controller is initialised and has no admin tag set. It stays as long as
