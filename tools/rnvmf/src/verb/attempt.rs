@@ -70,7 +70,7 @@ impl ConnectAttempt {
                     })
                 }
                 Err(error) if error.status == Status::Exists => {
-                    match find_existing(args, kernel.controllers()?) {
+                    match find_existing(&args.target, kernel.controllers()?) {
                         Some(existing) => break existing,
                         None if is_retry => return Err(error),
                         // It may have been removed before it was searched for.
@@ -310,10 +310,9 @@ pub(super) fn remove_failed(attempts: &mut [ConnectAttempt], kernel: &mut impl K
 /// Returns the existing controller that makes the kernel reject a connect: the one with the same
 /// addresses, subsystem and host, as far as they can be compared.
 pub(super) fn find_existing(
-    args: &ConnectArgs,
+    wanted: &Target,
     mut controllers: Vec<Controller>,
 ) -> Option<Controller> {
-    let wanted = &args.target;
     let parse = |text: &String| text.parse::<Address>().ok();
     let addresses =
         |target: &String, host: &Option<String>| [parse(target), host.as_ref().and_then(parse)];

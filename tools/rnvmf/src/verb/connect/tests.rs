@@ -557,9 +557,8 @@ fn a_scope_has_a_name_and_a_number() {
             traddr: traddr.into(),
             ..args.target
         };
-        let args = ConnectArgs { target, ..args };
         let controllers = controllers.iter().map(|traddr| at(traddr)).collect();
-        find_existing(&args, controllers).map(|each| each.traddr)
+        find_existing(&target, controllers).map(|each| each.traddr)
     };
     let eth0 = Some("fe80::1%eth0".to_owned());
     assert_eq!(found("fe80::1%3", &["fe80::1%eth0"]), eth0);

@@ -12,10 +12,11 @@ use crate::error::{CtrlError, Error, Status};
 use crate::host::SystemEnv;
 use crate::kernel::Kernel;
 use crate::model::discovery::DiscoveryLog;
-use crate::model::event::{DiscoveryEvent, WaitResult};
+use crate::model::event::{Change, DiscoveryEvent, Event, WaitResult};
 use crate::model::options::{ConnectArgs, PersistentArgs, Target};
+use crate::uapi::CtrlState;
 use crate::verb::args::{connect_error, discover_error};
-use crate::verb::attempt::{self, ConnectAttempt, IfExists};
+use crate::verb::attempt::{self, find_existing, ConnectAttempt, IfExists};
 use crate::verb::print::Printer;
 use crate::verb::wait::{deadline, deadline_error};
 use std::mem::take;
@@ -42,8 +43,11 @@ pub(super) struct RunState<'a> {
     /// Attempts that are pending, or whose result is not printed.
     attempts: Vec<ConnectAttempt>,
     /// Targets that this run need not connect: an attempt is pending or has succeeded. They stay
-    /// here when they are disconnected later, so that the run does not undo that.
+    /// here when they are disconnected later, so that the run does not undo that. A persistent run
+    /// connects the target of a dead controller again.
     started: Vec<Target>,
+    /// Those whose controllers are dead, until the next retry.
+    dead: Vec<Target>,
     discoveries: Discoveries<'a>,
     /// Events that are not printed.
     log_events: Vec<LogEvent>,
@@ -279,14 +283,46 @@ impl<'a> RunState<'a> {
                 self.retry(env, kernel);
                 Ok(())
             }
-            Ok(result) => attempt::apply(&mut self.attempts, &result, kernel).map(|()| {
-                self.read_logs(&result, kernel);
-            }),
+            Ok(result) => self
+                .note_dead(&result, kernel)
+                .and_then(|()| attempt::apply(&mut self.attempts, &result, kernel))
+                .map(|()| self.read_logs(&result, kernel)),
             Err(error) => Err(error),
         };
         if let Err(error) = handled {
             self.abort(&error, kernel);
         }
+    }
+
+    /// Schedules a retry of the targets whose controllers the result of a wait shows as dead. None that is
+    /// disconnected before is retried.
+    fn note_dead(&mut self, result: &WaitResult, kernel: &mut impl Kernel) -> Result<(), Error> {
+        let mut shown = match result {
+            _ if !self.is_persistent => return Ok(()),
+            WaitResult::Event(Event::Controller(_, shown)) => vec![(**shown).clone()],
+            WaitResult::EventsLost => kernel.controllers()?,
+            _ => return Ok(()),
+        };
+        let is_removed = matches!(
+            result,
+            WaitResult::Event(Event::Controller(Change::Removed, _))
+        );
+        if is_removed || matches!(result, WaitResult::EventsLost) {
+            let is_shown = |target: &Target| find_existing(target, shown.clone()).is_some();
+            self.dead.retain(|target| is_shown(target) != is_removed);
+        }
+        shown.retain(|controller| controller.state.known() == Some(CtrlState::Dead));
+        for target in self.started.iter().filter(|_| !is_removed) {
+            let has_attempt = self.attempts.iter().any(|each| each.target() == target);
+            let is_dead = find_existing(target, shown.clone()).is_some();
+            if is_dead && !has_attempt && !self.dead.contains(target) {
+                self.dead.push(target.clone());
+            }
+        }
+        if !self.dead.is_empty() {
+            self.schedule_retry();
+        }
+        Ok(())
     }
 
     /// Ends the run: fails all pending attempts and discoveries.
@@ -500,10 +536,12 @@ impl<'a> RunState<'a> {
         }
     }
 
-    /// Retries the entries and the logs' subsystems that are not started, and starts a discovery
-    /// of each discovery controller that has none in the kernel.
+    /// Retries the entries and the logs' subsystems that are not started or whose controllers are
+    /// dead, and starts a discovery of each discovery controller that has none in the kernel.
     fn retry(&mut self, env: &SystemEnv, kernel: &mut impl Kernel) {
         self.retry_at = None;
+        let dead = take(&mut self.dead);
+        self.started.retain(|target| !dead.contains(target));
         let is_idle = |each: &&Discovery<'_>| each.id.is_none() && each.reads != LogReads::Refused;
         let idle = self.discoveries.0.iter().filter(is_idle);
         let idle: Vec<Target> = idle.map(|discovery| discovery.target.clone()).collect();
