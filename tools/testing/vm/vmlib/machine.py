@@ -16,6 +16,8 @@ GUEST = HERE.parent / "guest"
 
 KERNEL_ARGUMENTS = [
     "console=ttyS0,115200", "loglevel=7", "printk.time=1", "panic=-1", "oops=panic",
+    # Room for what a test logs, in which it looks for faults. Debian's default is 128 KiB.
+    "log_buf_len=1M",
     # The emulator does not speculate, and the mitigations are slow in it.
     "mitigations=off", "nokaslr",
     # An emulated CPU may not run for long, if other processes use the CPUs of the host.

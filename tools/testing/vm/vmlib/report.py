@@ -4,53 +4,28 @@
 import pathlib
 import re
 
-# A line that matches makes the run fail.
-_REPORT = re.compile("|".join([
-    r"Kernel panic",
-    r"BUG: ",
-    r"BUG \S+ \(.*\): ",
-    r"kernel BUG at ",
-    r"Oops: ",
-    r"Oops\b.*\[#\d+\]",
-    r"general protection fault",
-    r"WARNING: ",
-    r"KASAN: ",
-    r"UBSAN: ",
-    r"KFENCE: ",
-    r"INFO: task .* blocked for more than",
-    r"INFO: possible (recursive locking|circular locking|irq lock inversion)",
-    r"INFO: inconsistent lock state",
-    r"INFO: trying to register non-static key",
-    r"possible deadlock",
-    r"(soft|hard) lockup",
-    r"rcu.*(self-)?detected.* stalls?\b",
-    r"refcount_t: ",
-    r"list_(add|del) corruption",
-    r"sleeping function called from invalid context",
-    r"scheduling while atomic",
-    r"suspicious RCU usage",
-    r"kmemleak: \d+ new suspected memory leaks",
-    r"kmemleak: .* disabled",
-    r"rnvmf-vm: kmemleak does not scan",
-    r"rust_kernel: panicked",
-    r"Bad page state",
-    r"Workqueue .* lockup",
-    r"rnvmf-vm: process \d+ .* cannot be killed",
-]))
-
 _HARNESS = pathlib.Path(__file__).resolve().parents[2] / \
     "selftests/drivers/infiniband/lib/harness.sh"
 
 
-def _known():
-    """Return the pattern of the harness for known faults of other code."""
-    pattern, = re.findall("^KNOWN_FAULTS='(.+)'$", _HARNESS.read_text(encoding="utf-8"),
-                          re.MULTILINE)
-    return re.compile(pattern)
+def _pattern(variable, *others):
+    """Return the pattern in a variable of the harness, or another one."""
+    parts = re.findall(rf"^{variable}\+?='(.+)'$", _HARNESS.read_text(encoding="utf-8"),
+                       re.MULTILINE)
+    if not parts:
+        raise ValueError(f"no {variable} in {_HARNESS}")
+    return re.compile("|".join(["".join(parts), *others]))
 
 
-# Known faults, which are ignored.
-_KNOWN = _known()
+# A line that matches makes the run fail.
+_REPORT = _pattern(
+    "FAULTS",
+    r"Kernel panic",
+    r"rnvmf-vm: kmemleak does not scan",
+    r"rnvmf-vm: process \d+ .* cannot be killed")
+
+# Known faults of other code, which are ignored.
+_KNOWN = _pattern("KNOWN_FAULTS")
 
 # Number of lines that are shown of a report.
 FOLLOWING = 40

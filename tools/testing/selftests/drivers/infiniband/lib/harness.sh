@@ -20,13 +20,14 @@ else
 	. "$RDMA_LIB/ktap.sh"
 fi
 
-# Log lines that report a fault of the kernel.
-FAULTS='WARNING: |BUG: |kernel BUG at|Oops|general protection fault|KASAN: |KFENCE: |UBSAN: '
-FAULTS+='|blocked for more than|possible (recursive|circular) locking|possible deadlock'
-FAULTS+='|inconsistent lock state|possible irq lock inversion|suspicious RCU usage'
-FAULTS+='|refcount_t: |list_(add|del) corruption|(soft|hard) lockup|rcu.*detected.*stall'
+# Log lines that report a fault of the kernel. Python reads these patterns as well (vmlib, kitlib).
+FAULTS='WARNING: |BUG: |BUG [^ ]+ \(.*\): |kernel BUG at|Oops|general protection fault'
+FAULTS+='|KASAN: |KFENCE: |UBSAN: |refcount_t: |list_(add|del) corruption|Bad page state'
+FAULTS+='|blocked for more than|(soft|hard) lockup|Workqueue .* lockup|rcu.*detected.* stalls?'
+FAULTS+='|possible (recursive|circular) locking|possible deadlock|possible irq lock inversion'
+FAULTS+='|inconsistent lock state|trying to register non-static key|suspicious RCU usage'
 FAULTS+='|sleeping function called|scheduling while atomic|rust_kernel: .*panicked'
-FAULTS+='|Bad page state|kmemleak: [0-9]+ new'
+FAULTS+='|kmemleak: [0-9]+ new|kmemleak: .* disabled'
 
 # Known faults of soft-RoCE. After packets out of order it completes an RDMA read without a status, and
 # warns about that once. When a packet is queued, another processor may take it, and put the last reference
@@ -182,31 +183,49 @@ start_log() {
 	echo "$LOG_MARK" >/dev/kmsg
 }
 
+# log_after MARK [OPTION...]: print the kernel log after the line with MARK, as dmesg does with the options; fail
+# if the log no longer has that line.
+log_after() {
+	local mark=$1
+	shift
+	if ! dmesg "$@" | awk -v mark="$mark" 'found; index($0, mark) { found = 1 } END { exit !found }'; then
+		note "the kernel log no longer has the line '$mark': boot with log_buf_len=1M"
+		return 1
+	fi
+}
+
 # Print the kernel log since `start_log`, without the known faults.
 kernel_log() {
-	dmesg | sed "1,/$LOG_MARK/d" | awk -v known="$KNOWN_FAULTS" '
+	local log
+	log=$(log_after "$LOG_MARK") || return 1
+	awk -v known="$KNOWN_FAULTS" '
 		/-\[ cut here \]-/ { trace = 1; kept = "" }
 		!trace { print }
 		trace { kept = kept $0 "\n" }
 		trace && $0 ~ known { kept = ""; trace = 2 }
 		trace && /-\[ end trace / { if (trace == 1) printf "%s", kept; trace = 0 }
-		END { if (trace == 1) printf "%s", kept }'
+		END { if (trace == 1) printf "%s", kept }' <<<"$log"
 }
 
 # logged PATTERN: print how many lines of `kernel_log` match.
 logged() {
-	kernel_log | grep -cE "$1" || true
+	local log
+	log=$(kernel_log) || return 1
+	grep -cE "$1" <<<"$log" || true
 }
 
 # logged_as LEVEL PATTERN: print how many kernel log lines have this level and match.
 logged_as() {
-	dmesg --decode | sed "1,/$LOG_MARK/d" | grep -cE "^kern *:$1 *: .*($2)" || true
+	local log
+	log=$(log_after "$LOG_MARK" --decode) || return 1
+	grep -cE "^kern *:$1 *: .*($2)" <<<"$log" || true
 }
 
 # Fail and print the faults, if the kernel reported any since `start_log`.
 log_is_clean() {
-	local faults
-	faults=$(kernel_log | grep -E -A 30 "$FAULTS" | head -60) || true
+	local log faults
+	log=$(kernel_log) || return 1
+	faults=$(grep -E -A 30 "$FAULTS" <<<"$log" | head -60) || true
 	[ -z "$faults" ] || {
 		note "the kernel reported faults:"
 		while read -r line; do

@@ -55,7 +55,9 @@ sample_unload_if_loaded() {
 
 # sample_log: print the log lines of the module since it was loaded, without prefix.
 sample_log() {
-	dmesg | sed -n "1,/$SAMPLE_MARK/d; s/^\[[^]]*\] $SAMPLE: //p"
+	local log
+	log=$(log_after "$SAMPLE_MARK") || return 1
+	sed -n "s/^\[[^]]*\] $SAMPLE: //p" <<<"$log"
 }
 
 # sample_says PATTERN: whether a log line of the module matches.
