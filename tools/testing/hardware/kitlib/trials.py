@@ -8,15 +8,27 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import time
 
 from . import machine
 from .disk import check_identity
 
-# Kernel messages that report a fault.
-FAULTS = re.compile(r"WARNING: |BUG: |kernel BUG|Oops|general protection fault|KASAN: |UBSAN: |"
-                    r"blocked for more than|possible (recursive|circular) locking|refcount_t: |"
-                    r"list_(add|del) corruption|(soft|hard) lockup|panicked|DMAR: |IO_PAGE_FAULT")
+HARNESS = pathlib.Path(__file__).resolve().parents[2] / \
+    "selftests/drivers/infiniband/lib/harness.sh"
+
+
+def _faults():
+    """Return the pattern of kernel messages that report a fault, of an IOMMU as well."""
+    if not HARNESS.exists():
+        sys.exit(f"kit: {HARNESS} is missing: run the kit in its source tree")
+    parts = re.findall(r"^FAULTS\+?='(.+)'$", HARNESS.read_text(encoding="utf-8"), re.MULTILINE)
+    if not parts:
+        raise ValueError(f"no FAULTS in {HARNESS}")
+    return re.compile("".join(parts) + "|DMAR: |IO_PAGE_FAULT")
+
+
+FAULTS = _faults()
 # Seconds in which a controller must be live again after a reset or a loss.
 LIVE = 120
 READS = {"4k": ("4k", 1), "4k at once": ("4k", 32), "1m at once": ("1m", 8)}
@@ -123,10 +135,15 @@ def _controller(name):
     return machine.SYS / "class" / ("rnvmf" if name.startswith("rnvmf") else "nvme") / name
 
 
+def _is_live(disk):
+    """Return whether all controllers of the disk are live."""
+    return all(machine.read(_controller(name) / "state") == "live" for name in disk.controllers)
+
+
 def _wait_live(disk):
     """Wait until all controllers of the disk are live; return the seconds."""
     began = time.monotonic()
-    while not all(machine.read(_controller(name) / "state") == "live" for name in disk.controllers):
+    while not _is_live(disk):
         if time.monotonic() - began > LIVE:
             raise ValueError(f"{' '.join(disk.controllers)}: not live after {LIVE} s")
         time.sleep(0.1)
@@ -165,11 +182,18 @@ def _loss(disk, commands, seconds, mib):
         subprocess.run(command, shell=True, check=True, capture_output=True, start_new_session=True)
 
     def fault():
+        stays = True
         try:
             shell(commands[0])
-            time.sleep(seconds)
+            end = time.monotonic() + seconds
+            while time.monotonic() < end:
+                stays = stays and _is_live(disk)
+                time.sleep(0.1)
         finally:
             shell(commands[1])
+        if stays:
+            raise ValueError(f"no controller lost its connection within {seconds} s: the command "
+                             "is wrong, or --down is too short")
         return _wait_live(disk)
 
     took = _under_verified_io(disk, mib, fault)
