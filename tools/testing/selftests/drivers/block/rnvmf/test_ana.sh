@@ -95,7 +95,9 @@ two_subsystems_under_ext4() {
 	disks=("$(disk "$CTRL" 1)")
 	ext4 "$first"
 	backend_memory other 64 512
-	target_subsystem "$other" && target_namespace "$other" 1 "$BACKEND" && target_export 4420 "$other"
+	target_subsystem "$other"
+	target_namespace "$other" 1 "$BACKEND"
+	target_export 4420 "$other"
 	connect_to "$other" "$TARGET4"
 	disks+=("$(disk "$CTRL" 1)")
 	ext4 "$second"

@@ -218,8 +218,10 @@ odd_records() {
 # A referral with a wrong address hides no other record, and a name may be UTF-8.
 odd_records_of_the_kernels_target() {
 	local name=$NQN-äöü漢字
-	target_subsystem "$name" && target_export 4420 "$name"
-	target_referral 4420 control rdma $'10.0.0.1\x1b[2J' && target_referral 4420 high rdma $'10.0.0.\xe4'
+	target_subsystem "$name"
+	target_export 4420 "$name"
+	target_referral 4420 control rdma $'10.0.0.1\x1b[2J'
+	target_referral 4420 high rdma $'10.0.0.\xe4'
 	target_referral 4420 service rdma 10.0.0.2 $'44\xff'
 	discover
 	has "$OUTPUT" "^9 records, "

@@ -478,7 +478,7 @@ def disconnects_without_memory(world):
 
 def nobody_waits_in_vain(world):
     """Each notification of a connect fails once; listeners must get ENOBUFS."""
-    world.within(world.symbols.of_module("4Host4tell$"))
+    world.within(world.symbols.of_module("^_RNvM.*10Controller6notify$"))
     in_turn(world, connects, OBJECTS, 1)
 
 

@@ -38,7 +38,9 @@ resets_under_io() {
 
 # A reset disables the controller and enables a new one. A disconnect shuts that one down.
 target_is_told() {
-	network_single && backend_memory disk 64 512 && target_simple "$BACKEND"
+	network_single
+	backend_memory disk 64 512
+	target_simple "$BACKEND"
 	connect "$TARGET4"
 	trace_start "$COMMANDS"
 	run rnvmf reset "$CTRL"
@@ -52,7 +54,9 @@ target_is_told() {
 
 many_resets_without_growth() {
 	local objects
-	network_single && backend_memory disk 64 512 && target_simple "$BACKEND"
+	network_single
+	backend_memory disk 64 512
+	target_simple "$BACKEND"
 	# Fewer tags than requests of fio.
 	connect "$TARGET4" -i 1 -Q 16
 	objects=$(rdma_objects)

@@ -27,10 +27,11 @@ put() {
 
 # loses_a_write TWIST MS OPTION...: lose the connection while the old data is written, then write the new
 # data, and read it back to $SCRATCH/read. The target ends the connection as TWIST says, and the old association
-# after MS. The connect options are those given.
+# after MS. The connect options are those given. FAILED says whether the first write failed.
 loses_a_write() {
 	hostile trap-write "$1" "$2"
 	shift 2
+	FAILED=no
 	SERVICE=4477 connect "$TARGET4" -k $KEEP_ALIVE --reconnect-delay 1 "$@"
 	if ! put old; then
 		has "$(<"$SCRATCH/errors")" "$LOST"
@@ -48,6 +49,7 @@ loses_a_write() {
 # The write is sent again only when the target has ended the old association.
 is_held() {
 	loses_a_write outlive $(((KEEP_ALIVE + QUIESCE) * 1000)) --cqt $QUIESCE
+	same "the write failed" no $FAILED
 	seen '- ended' || fail "the write was sent again before the old association had ended"
 	cmp "$SCRATCH/read" "$SCRATCH/new" || fail "the data is stale"
 }
@@ -56,6 +58,7 @@ is_held() {
 is_held_for_a_coarse_timer() {
 	local coarse=$((10 * KEEP_ALIVE))
 	GRANULARITY=$((coarse * 10)) loses_a_write outlive $(((coarse + QUIESCE) * 1000)) --cqt $QUIESCE
+	same "the write failed" no $FAILED
 	seen '- ended' || fail "the write was sent again before the old association had ended"
 	cmp "$SCRATCH/read" "$SCRATCH/new" || fail "the data is stale"
 }
@@ -63,6 +66,7 @@ is_held_for_a_coarse_timer() {
 # A target that has ended the connections may still execute commands, for its Command Quiesce Time.
 is_held_after_a_disconnect() {
 	loses_a_write outlive-end $((QUIESCE * 1000)) --cqt $QUIESCE
+	same "the write failed" no $FAILED
 	seen '- ended' || fail "the write was sent again before the old association had ended"
 	cmp "$SCRATCH/read" "$SCRATCH/new" || fail "the data is stale"
 }
@@ -92,13 +96,13 @@ is_shown() {
 # Without the hold the test sees the stale data.
 is_not_held() {
 	loses_a_write outlive $((60000 * SLOWDOWN)) --cqt 0
+	same "the write failed" no $FAILED
 	seen '- landed' || fail "the target did not execute the old write"
 	cmp "$SCRATCH/read" "$SCRATCH/old" || fail "the data is not stale"
 }
 
 # To fail I/O at once gives the guarantee up: the upper layer sends the write again.
 fails_at_once() {
-	local FAILED=no
 	loses_a_write outlive $((60000 * SLOWDOWN)) --cqt $QUIESCE --fast-io-fail-tmo 0
 	same "the write failed" yes $FAILED
 	seen '- landed' || fail "the target did not execute the old write"

@@ -29,6 +29,8 @@ keys() {
 	[ -e "$host/dhchap_key" ] || skip "nvmet has no authentication"
 	echo "$1" >"$host/dhchap_key"
 	[ -z "${2:-}" ] || echo "$2" >"$host/dhchap_ctrl_key"
+	# nvmet does not load it.
+	modprobe -q dh_generic || true
 	echo "${3:-null}" >"$host/dhchap_dhgroup"
 }
 

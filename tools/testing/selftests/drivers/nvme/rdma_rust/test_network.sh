@@ -98,7 +98,8 @@ port_up() {
 # connects anew.
 over_a_bond() {
 	local active=/sys/class/net/rnvmf_bond/bonding/active_slave next
-	network_bonded && start_target
+	network_bonded
+	start_target
 	connect "$TARGET4" -c 1
 	start_verify
 	next=rnvmf_b1
@@ -122,7 +123,8 @@ other_is_active() {
 # Who connects from another network namespace gets a connection in the initial one, as with nvme-rdma.
 from_another_network_namespace() {
 	local line
-	network_single && start_target
+	network_single
+	start_target
 	run ip netns add "$HOST_NETNS"
 	defer netns_delete "$HOST_NETNS"
 	line="transport=rdma,traddr=$TARGET4,trsvcid=4420,nqn=$NQN,hostnqn=$HOSTNQN,hostid=$HOSTID"

@@ -92,12 +92,13 @@ reset_under_io() {
 reset_while_it_is_created() {
 	local _
 	start_pair
-	reset_endlessly &
+	reset_endlessly 2>"$SCRATCH/resets" &
 	defer end_process $!
 	for _ in {1..20}; do
 		connect_to "$NQN" "$TARGET4"
 		disconnect "$CTRL"
 	done
+	grep -q 'write error: Device or resource busy' "$SCRATCH/resets" || fail "no reset was refused"
 }
 
 reset_endlessly() {
@@ -106,14 +107,16 @@ reset_endlessly() {
 		for attribute in /sys/class/nvme/nvme*/reset_controller; do
 			echo 1 >"$attribute" || true
 		done
-	done 2>/dev/null
+	done
 }
 
 # The controller is reset while nvme-core adds disks. A disk that is added during the teardown was not
 # quiesced with the others, so it must not be unquiesced with them: the kernel would warn.
 reset_while_disks_are_added() {
 	local number
-	network_routed && backend_memory disk 64 512 && target_simple "$BACKEND"
+	network_routed
+	backend_memory disk 64 512
+	target_simple "$BACKEND"
 	for number in {2..40}; do
 		target_namespace "$NQN" "$number" "$BACKEND"
 	done

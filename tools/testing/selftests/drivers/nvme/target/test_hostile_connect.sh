@@ -118,7 +118,8 @@ connect 0x182' cm,qid=1 connect,qid=1,cntlid=$((id))
 
 # All queues of a controller use one port. nvmet does not check that.
 io_queue_through_another_port() {
-	target_port 4430 "$TARGET4" 4430 && target_export 4430 "$HOSTILE_NQN"
+	target_port 4430 "$TARGET4" 4430
+	target_export 4430 "$HOSTILE_NQN"
 	answers 'cm accepted crqsize 32
 connect 0x182
 cm accepted crqsize 32
@@ -158,9 +159,12 @@ queue_of_another_transport() {
 export_over_tcp() {
 	local path=$NVMET/ports/4430
 	modprobe -q nvmet-tcp || skip "no module nvmet-tcp"
-	mkdir "$path" && defer rmdir "$path"
-	echo tcp >"$path/addr_trtype" && echo ipv4 >"$path/addr_adrfam" &&
-		echo "$TARGET4" >"$path/addr_traddr" && echo 4430 >"$path/addr_trsvcid"
+	mkdir "$path"
+	defer rmdir "$path"
+	echo tcp >"$path/addr_trtype"
+	echo ipv4 >"$path/addr_adrfam"
+	echo "$TARGET4" >"$path/addr_traddr"
+	echo 4430 >"$path/addr_trsvcid"
 	target_export 4430 "$HOSTILE_NQN"
 }
 

@@ -117,7 +117,8 @@ changed 0'
 # kernel does not.
 log_longer_than_its_contents() {
 	[ "$TARGET_DRIVER" != nvmet-rdma ] || skip "nvmet-rdma writes uninitialised pages to the host"
-	head -c 128M /dev/urandom >"$SCRATCH/random" && rm "$SCRATCH/random"
+	head -c 128M /dev/urandom >"$SCRATCH/random"
+	rm "$SCRATCH/random"
 	answers 'get-log 0x000
 rest 0' admin fill get-log,cdw10=0xffff0001,cdw11=3,len=0x100000 rest
 }
@@ -129,7 +130,8 @@ file_that_was_truncated() {
 	target_namespace "$HOSTILE_NQN" 2 "$BACKEND"
 	defer target_namespace_delete "$HOSTILE_NQN" 2
 	truncate -s 0 "$BACKEND"
-	head -c 128M /dev/urandom >"$SCRATCH/random" && rm "$SCRATCH/random"
+	head -c 128M /dev/urandom >"$SCRATCH/random"
+	rm "$SCRATCH/random"
 	answers 'read 0x000
 rest 0' admin io fill read,nsid=2,len=0x100000,nlb=255 rest
 }

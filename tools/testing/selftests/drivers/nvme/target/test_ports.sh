@@ -45,13 +45,17 @@ address_goes_and_returns() {
 	start_pair
 	target_serves
 	run ip address del "$TARGET4/24" dev rnvmf0
-	sleep 1
+	wait_until 10 gid_is_gone || fail "the GID of $TARGET4 stays"
 	run ip address add "$TARGET4/24" dev rnvmf0
-	wait_until 10 gid_is_back || fail "no GID of $TARGET4"
+	wait_until 10 gid_is_there || fail "no GID of $TARGET4"
 	target_serves
 }
 
-gid_is_back() {
+gid_is_gone() {
+	! gid_is_there
+}
+
+gid_is_there() {
 	grep -qi 'c000:0201$' /sys/class/infiniband/rnvmf_rxe0/ports/1/gids/*
 }
 
@@ -72,8 +76,11 @@ bond_fails_over() {
 	interface_up "" rnvmf_bond "$MTU" "$TARGET4/24"
 	rdma_add "" rnvmf_rxe0 rnvmf_bond
 	backend_memory disk 64 512
-	target_load && target_subsystem "$NQN" && target_namespace "$NQN" 1 "$BACKEND"
-	target_port 4420 "$TARGET4" && target_export 4420 "$NQN"
+	target_load
+	target_subsystem "$NQN"
+	target_namespace "$NQN" 1 "$BACKEND"
+	target_port 4420 "$TARGET4"
+	target_export 4420 "$NQN"
 	target_serves
 	local active next
 	active=$(</sys/class/net/rnvmf_bond/bonding/active_slave)

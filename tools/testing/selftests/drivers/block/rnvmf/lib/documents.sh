@@ -26,7 +26,8 @@ place() {
 	local kept
 	mkdir -p "${1%/*}" && kept=$(mktemp -u "$SCRATCH/kept.XXXXXX") || return 1
 	if [ -e "$1" ]; then
-		mv "$1" "$kept" && defer mv "$kept" "$1"
+		mv "$1" "$kept" || return 1
+		defer mv "$kept" "$1"
 	fi
 	defer rm -f "$1"
 	cat >"$1"
