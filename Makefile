@@ -37,7 +37,7 @@ help:
 
 #: make run                load the modules in a VM, connect to a target, run verified I/O
 #: make test               run all tests: cargo tests, and selftests in VMs
-#: make test-change        run what a change must pass: all tests on the newest kernel, and on
+#: make test-change        run what a change must pass: most tests on the newest kernel, and on
 #:                         7.2 the selftests of what differs there
 #: make test-debug         run all tests on a kernel with KASAN, lockdep, kmemleak and others
 #: make test-long          run the selftests that repeat something, with LONG=1
@@ -45,7 +45,7 @@ help:
 #: make bench QUICK=1      compare instructions only, in some minutes
 #: make check              check format, lints, documents, compile-fail tests; fuzz for seconds
 #: make shell              start a shell in a VM with the modules and the program
-#: make modules            build rrdma.ko, rnvmf.ko and the samples for a stock kernel
+#: make modules            build the modules and the samples for a stock kernel
 #: make modules KDIR=DIR   build them for the kernel build directory DIR; with LLVM=1 if clang
 #:                         built that kernel
 #: make program            build the program rnvmf

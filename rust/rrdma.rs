@@ -2,7 +2,8 @@
 
 //! RDMA verbs and the connection manager for kernel modules in safe Rust, and the kernel interfaces
 //! that a storage driver on top of them needs. All `unsafe` code and all calls of C are in this
-//! crate. It does not depend on NVMe.
+//! crate, and in `nvme_core` and `nvmet`, which wrap the kernel's NVMe code. This crate does not depend
+//! on NVMe.
 //!
 //! - [`rdma`]: devices, queue pairs, work requests, memory regions, connections.
 //! - [`block`]: disks on blk-mq, their tag sets and requests.

@@ -49,12 +49,13 @@ FILE:
   controller. The subsystems in its log are connected with the line's options:
     discover -a 10.0.0.9 --ctrl-loss-tmo -1
   Spaces separate words. Lines that begin with # are comments.
-  If a line is invalid, nothing is connected and the exit status is 2.
+  An invalid line is an error, and the other lines are connected. If no line is
+  valid, the exit status is 2.
 
 DISCOVERY:
   With --traddr, the subsystems in the log of that discovery controller are
   connected with the given options, and those in the logs of the discovery
-  controllers that it refers to. At most 32 logs are read.
+  controllers that it refers to. There are at most 32 discovery controllers.
 
   With --persistent, the program stays connected to the discovery controllers of
   the command line or the file, and connects a subsystem when it appears in a

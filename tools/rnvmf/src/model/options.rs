@@ -68,7 +68,7 @@ pub(crate) struct CtrlArgs {
     #[arg(short = 'P', long, value_name = "N", value_parser = range(1, NR_IO_QUEUES_MAX))]
     pub(crate) nr_poll_queues: Option<u32>,
 
-    /// Number of entries of each I/O queue, 16 to 1024 [default: 128]
+    /// Number of entries of each I/O queue, of which at most 256 are used; 16 to 1024 [default: 128]
     #[arg(short = 'Q', long, value_name = "N",
           value_parser = range(QUEUE_SIZE_MIN, QUEUE_SIZE_MAX))]
     pub(crate) queue_size: Option<u32>,
@@ -106,9 +106,10 @@ pub(crate) struct ReconnectOptions {
           allow_negative_numbers = true, value_parser = loss_tmo())]
     pub(crate) fast_io_fail_tmo: Option<u32>,
 
-    /// Seconds that the target may need to end commands of a lost connection, 0 to 4294967, after
-    /// its keep-alive timer has expired. Writes in flight at the loss are held until then. 0: do not
-    /// hold them; -1: as the target reports, or the keep-alive timeout, at most 10 [default: -1]
+    /// Seconds that the target may need to end commands of a lost connection, 0 to 4294967, after it
+    /// acknowledged the disconnect, or after its keep-alive timer has expired. Writes in flight at the
+    /// loss are held until then. 0: do not hold them; -1: as the target reports; if it reports none, 0
+    /// after an acknowledgement, else the keep-alive timeout, at most 10 [default: -1]
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = loss_tmo())]
     pub(crate) cqt: Option<u32>,
 }
