@@ -234,7 +234,7 @@ unsafe impl Scatter for Request {
     }
 }
 
-/// Why a request is refused.
+/// Reason why a request is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refusal {
     /// Out of memory or of room: blk-mq sends the request again.

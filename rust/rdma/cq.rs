@@ -97,7 +97,7 @@ impl Poll {
     }
 }
 
-/// How a completion queue was created, which decides how it is released.
+/// Kind of a completion queue, which decides how it is released.
 enum CqKind {
     /// From the device's pool (`ib_cq_pool_get`), with so many entries.
     Pool { entries: u32 },

@@ -59,7 +59,7 @@ use kernel::{
     sync::Arc, //
 };
 
-/// What a member may do.
+/// Rights of a member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
     /// Receives and sends.

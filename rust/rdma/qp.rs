@@ -166,7 +166,7 @@ pub trait QpContext: Sized + Send + Sync + 'static {
     fn faulted(queue: &QueuePair<Self>, fault: Fault);
 }
 
-/// Why a queue pair entered its error state, or was closed, without a failed work request.
+/// Reason why a queue pair entered its error state, or was closed, without a failed work request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
     /// The peer violated the access rights of memory (`IB_EVENT_QP_ACCESS_ERR`).

@@ -27,7 +27,7 @@ pub struct Attribute<D: 'static> {
     pub(super) visible: fn(&D) -> bool,
 }
 
-/// What an attribute does.
+/// Functions of an attribute.
 pub(super) enum Purpose<D: 'static> {
     /// Writes the line that is read.
     Show(fn(&D, &mut fmt::Formatter<'_>) -> fmt::Result),

@@ -90,7 +90,7 @@ impl BlockShift {
     }
 }
 
-/// What each request checks of its disk.
+/// State of a disk that each request checks.
 pub struct DiskState {
     gone: RelaxedBool,
     /// The disk is gone, or its commands name protection information: one check for both.

@@ -11,7 +11,7 @@ use rrdma::rdma::{
     device::Device, //
 };
 
-/// What happens when a device is removed.
+/// Handler of removed devices.
 pub(crate) trait DeviceRemoval: Send + Sync {
     /// Deletes the controllers that use a device. Sleeps.
     fn removing(&self, device: &Device);

@@ -134,7 +134,7 @@ impl Options {
     /// Returns whether the host identities conflict. A target identifies a host by NQN and ID, so
     /// these must match or differ together. Each network namespace is a host of its own, because it
     /// has its own addresses.
-    pub(crate) fn clash(&self, other: &Self) -> Option<HostIdConflict> {
+    pub(crate) fn host_id_conflict(&self, other: &Self) -> Option<HostIdConflict> {
         let (name, id) = (*self.host == *other.host, self.host_id == other.host_id);
         match (self.namespace == other.namespace, name, id) {
             (true, true, false) => Some(HostIdConflict::HostId),

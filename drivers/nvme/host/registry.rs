@@ -93,7 +93,7 @@ impl Controllers {
     }
 }
 
-/// Why a controller is not added.
+/// Reason why a controller is not added.
 pub(crate) enum InsertError {
     /// Exactly one of host NQN and host ID matches the controller of this name.
     HostIdConflict(HostIdConflict, CtrlName),
@@ -265,7 +265,7 @@ impl Registry {
         // Allocations must not wait for I/O here: I/O may be held until a request of user space,
         // which takes these locks, changes or removes its controller.
         memory::without_io(|| {
-            let _naming = self.name_lock.lock();
+            let _name_guard = self.name_lock.lock();
             let mut controllers = self.controllers.lock();
             if controllers.closed {
                 return Err(rrdma::errno::ESHUTDOWN.into());
@@ -276,8 +276,8 @@ impl Registry {
                 return Err(rrdma::errno::EALREADY.into());
             }
             for other in &controllers.list {
-                if let Some(clash) = options.clash(&other.options) {
-                    return Err(InsertError::HostIdConflict(clash, other.name));
+                if let Some(conflict) = options.host_id_conflict(&other.options) {
+                    return Err(InsertError::HostIdConflict(conflict, other.name));
                 }
             }
             let id = controllers.new_id();
@@ -307,7 +307,7 @@ impl Registry {
     fn remove(&self, controller: &Arc<Controller>) {
         // As in `insert`.
         memory::without_io(|| {
-            let _naming = self.name_lock.lock();
+            let _name_guard = self.name_lock.lock();
             {
                 let mut controllers = self.controllers.lock();
                 controllers.list.retain(|c| !Arc::ptr_eq(c, controller));

@@ -22,9 +22,9 @@ use rrdma::sysfs::{
 };
 
 /// An attribute with a property of a connected controller; empty before the first connection.
-macro_rules! fact {
+macro_rules! info_attribute {
     ($name:literal, $which:expr) => {
-        Attribute::new($name, |controller, f| fact(controller, f, $which))
+        Attribute::new($name, |controller, f| show_info(controller, f, $which))
     };
 }
 
@@ -48,25 +48,25 @@ impl Attributes for Controller {
             write!(f, "{}", controller.options.host_id)
         }),
         // The target.
-        fact!(c"cntlid", |info| info.identity.controller_id),
+        info_attribute!(c"cntlid", |info| info.identity.controller_id),
         // Discovery and administrative controllers are not in sysfs.
-        fact!(c"cntrltype", |info| match info.identity.kind {
+        info_attribute!(c"cntrltype", |info| match info.identity.kind {
             ControllerType::Io => "io",
             _ => "reserved",
         }),
         Attribute::new(c"dctype", |_, f| f.write_str("none")),
-        fact!(c"model", |info| info.identity.model),
-        fact!(c"serial", |info| info.identity.serial),
-        fact!(c"firmware_rev", |info| info.identity.firmware),
-        fact!(c"numa_node", |info| info.numa_node),
+        info_attribute!(c"model", |info| info.identity.model),
+        info_attribute!(c"serial", |info| info.identity.serial),
+        info_attribute!(c"firmware_rev", |info| info.identity.firmware),
+        info_attribute!(c"numa_node", |info| info.numa_node),
         // The queues: `queue_count` includes the admin queue, `sqsize` is zero-based.
-        fact!(c"queue_count", |info| info
+        info_attribute!(c"queue_count", |info| info
             .io_queues
             .total()
             .saturating_add(1)),
-        fact!(c"nr_write_queues", |info| info.io_queues.write()),
-        fact!(c"nr_poll_queues", |info| info.io_queues.poll()),
-        fact!(c"sqsize", |info| info.queue_size.saturating_sub(1)),
+        info_attribute!(c"nr_write_queues", |info| info.io_queues.write()),
+        info_attribute!(c"nr_poll_queues", |info| info.io_queues.poll()),
+        info_attribute!(c"sqsize", |info| info.queue_size.saturating_sub(1)),
         // Times, in seconds.
         Attribute::new(c"kato", |controller, f| {
             write!(f, "{}", controller.options.keep_alive)
@@ -104,7 +104,7 @@ impl Attributes for Controller {
 
 /// Writes a property of a connected controller; nothing before the first connection.
 #[inline(never)]
-fn fact<T: core::fmt::Display>(
+fn show_info<T: core::fmt::Display>(
     controller: &Controller,
     f: &mut fmt::Formatter<'_>,
     which: fn(&CtrlInfo) -> T,

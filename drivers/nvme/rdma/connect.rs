@@ -159,7 +159,7 @@ impl QueueObject {
     }
 }
 
-/// Why a queue could not be connected.
+/// Reason why a queue could not be connected.
 pub enum QueueConnectError {
     /// An error was reported meanwhile, or the device is being removed.
     ConnError(ConnError),

@@ -183,7 +183,7 @@ pub struct QueueStats {
     qid: u16,
 }
 
-/// How the data of a command is transferred.
+/// Direction and means of a command's data transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub enum DataMode {
     /// The command has no data.

@@ -167,7 +167,7 @@ pub trait Ulp: Sized + Send + Sync + 'static {
     fn log_kept_by_device(queue: QueueId, tag: Tag);
 }
 
-/// Why the ULP stops waiting for a response.
+/// Reason why the ULP stops waiting for a response.
 #[derive(Clone, Copy)]
 pub enum Interruption {
     /// The controller is being removed.

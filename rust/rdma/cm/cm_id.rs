@@ -93,7 +93,7 @@ type Answer = Result<(), Cause>;
 /// State that the event handler shares with the owner of the CM ID.
 struct CmState {
     answer: Option<Answer>,
-    /// Why no further event is to be expected; set once the CM ID is of no use any more.
+    /// Reason why no further event is to be expected; set once the CM ID is of no use any more.
     ended: Option<Cause>,
     established: bool,
     /// The peer's parameters, from its request or its reply.

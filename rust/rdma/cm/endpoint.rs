@@ -22,7 +22,7 @@ pub trait Endpoint: QpContext<QpType: qp::Connected> {
     fn lost(queue: &QueuePair<Self>, cause: Lost);
 }
 
-/// Why an established connection has ended.
+/// Reason why an established connection has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lost {
     /// The peer disconnected, or acknowledged our disconnect (`RDMA_CM_EVENT_DISCONNECTED`).

@@ -72,7 +72,7 @@ impl fmt::Display for Stage {
 pub struct Error {
     /// The step that failed.
     pub stage: Stage,
-    /// Why it failed.
+    /// Reason why it failed.
     pub cause: Cause,
 }
 
@@ -83,7 +83,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// Why a step failed.
+/// Reason why a step failed.
 #[derive(Clone, Copy)]
 pub enum Cause {
     /// An error number of the kernel.

@@ -87,7 +87,7 @@ impl Drop for ListenId {
 
 struct Queue {
     id: Option<ListenId>,
-    /// Why no more requests arrive.
+    /// Reason why no more requests arrive.
     lost: Option<Lost>,
     /// In order of arrival. The capacity is `limit` of the backlog.
     waiting: KVec<CmId>,

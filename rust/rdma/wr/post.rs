@@ -92,7 +92,7 @@ pub(super) trait PostedOperations: Copy {
     fn split(self, posted: u32) -> Option<NonNull<CqeNode>>;
 }
 
-/// Why a list could not be posted, and the first work request that was not posted; null if the send queue
+/// Reason why a list could not be posted, and the first work request that was not posted; null if the send queue
 /// had too few credits for the list.
 pub(super) type PostFailure = (Error, *const bindings::ib_send_wr);
 

@@ -26,9 +26,9 @@ use rrdma::{
 
 /// Handles asynchronous events: one AER is outstanding, and the rate of events is limited.
 pub(super) struct AenHandler {
-    pace: AenRateLimit,
+    rate_limit: AenRateLimit,
     /// When the outstanding AER was submitted; `None` if there is none.
-    asked: Option<Instant<Monotonic>>,
+    submitted_at: Option<Instant<Monotonic>>,
     /// Earliest time to handle the next AEN.
     next: Deadline,
 }
@@ -37,22 +37,22 @@ impl AenHandler {
     /// Returns a handler without an outstanding AER.
     pub(super) fn new() -> Self {
         Self {
-            pace: AenRateLimit::default(),
-            asked: None,
+            rate_limit: AenRateLimit::default(),
+            submitted_at: None,
             next: Deadline::NEVER,
         }
     }
 
-    /// Begins with a new connection; `tells` if an AER was submitted on it. The rate limit carries
+    /// Begins with a new connection; `submitted` if an AER was submitted on it. The rate limit carries
     /// over from the last connection.
-    pub(super) fn begin(&mut self, tells: bool) {
-        self.asked = tells.then(Instant::now);
-        self.next = Deadline::after(Msecs::new(self.pace.pause_ms()));
+    pub(super) fn begin(&mut self, submitted: bool) {
+        self.submitted_at = submitted.then(Instant::now);
+        self.next = Deadline::after(Msecs::new(self.rate_limit.pause_ms()));
     }
 
     /// Whether more events can arrive.
     pub(super) fn is_open(&self) -> bool {
-        self.asked.is_some()
+        self.submitted_at.is_some()
     }
 
     /// Passes an event that arrived to `act`, and submits the next AER. Returns the latest time for
@@ -63,7 +63,7 @@ impl AenHandler {
         queue: &QueuePair<Queue>,
         act: impl FnOnce(AsyncEvent),
     ) -> Deadline {
-        let Some(asked) = self.asked else {
+        let Some(submitted_at) = self.submitted_at else {
             return Deadline::NEVER;
         };
         if self.next.left() > Msecs::new(0) {
@@ -72,16 +72,18 @@ impl AenHandler {
         let Some(event) = queue.context().take_event() else {
             return Deadline::NEVER;
         };
-        self.pace = self.pace.after(Msecs::from(event.arrived - asked).get());
-        self.next = Deadline::after(Msecs::new(self.pace.pause_ms()));
-        let tells = match parse(controller, event.completion) {
+        self.rate_limit = self
+            .rate_limit
+            .after(Msecs::from(event.arrived - submitted_at).get());
+        self.next = Deadline::after(Msecs::new(self.rate_limit.pause_ms()));
+        let submitted = match parse(controller, event.completion) {
             Some(event) => {
                 act(event);
                 submit(controller, queue)
             }
             None => false,
         };
-        self.asked = tells.then(Instant::now);
+        self.submitted_at = submitted.then(Instant::now);
         self.next
     }
 }

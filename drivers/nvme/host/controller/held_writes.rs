@@ -25,7 +25,7 @@ use rrdma::{
     },
 };
 
-/// What happens to a held write in the end.
+/// End of a held write.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum HeldFate {
     /// It is sent again.

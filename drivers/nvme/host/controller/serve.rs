@@ -67,27 +67,27 @@ impl<'a> KeepAliveQueues<'a> {
     }
 }
 
-/// Keeps the connection of `queues` alive until `over` breaks, or the connection is lost. Calls
-/// `over` whenever the thread is woken, and at the time that `over` returned. The response to a
+/// Keeps the connection of `queues` alive until `is_done` breaks, or the connection is lost. Calls
+/// `is_done` at each wake-up, and at the time that its last call returned. The response to a
 /// keep-alive may take until `deadline`. Sleeps.
 pub(super) fn serve<R>(
     controller: &Controller,
     queues: KeepAliveQueues<'_>,
     deadline: Deadline,
-    mut over: impl FnMut() -> ControlFlow<R, Deadline>,
+    mut is_done: impl FnMut() -> ControlFlow<R, Deadline>,
 ) -> Result<R, CtrlError> {
-    let mut turns = Turns::new(controller, queues, deadline);
+    let mut keep_alive = KeepAliveLoop::new(controller, queues, deadline);
     loop {
-        turns.check()?;
-        match over() {
+        keep_alive.check()?;
+        match is_done() {
             ControlFlow::Break(answer) => return Ok(answer),
-            ControlFlow::Continue(moment) => turns.wait_or_keep_alive(moment)?,
+            ControlFlow::Continue(moment) => keep_alive.wait_or_keep_alive(moment)?,
         }
     }
 }
 
-/// What [`serve`] does between the calls of its closure. Not generic, so compiled once.
-struct Turns<'a> {
+/// The part of [`serve`] between the calls of its closure. Not generic, so compiled once.
+struct KeepAliveLoop<'a> {
     controller: &'a Controller,
     queues: KeepAliveQueues<'a>,
     deadline: Deadline,
@@ -97,7 +97,7 @@ struct Turns<'a> {
     next: Deadline,
 }
 
-impl<'a> Turns<'a> {
+impl<'a> KeepAliveLoop<'a> {
     #[inline(never)]
     fn new(controller: &'a Controller, queues: KeepAliveQueues<'a>, deadline: Deadline) -> Self {
         let policy = KeepAlive::new(controller.options.keep_alive_ms(), queues.keep_alive_mode);

@@ -72,7 +72,7 @@ const RETRY: Msecs = Msecs::from_secs(1);
 /// Longest wait for the partition table of one namespace before the controller is live.
 const PARTITIONS: Msecs = Msecs::from_secs(1);
 
-/// Why serving a live controller ends without an error.
+/// Reason why serving a live controller ends without an error.
 enum LiveExit<'a> {
     /// Removal is requested, and the thread holds the scan lock.
     Removal(ScanGuard<'a>),
@@ -81,14 +81,14 @@ enum LiveExit<'a> {
 
 /// Timer for a rescan after an incomplete scan.
 struct RescanTimer {
-    looks: RescanBackoff,
+    backoff: RescanBackoff,
     next: Deadline,
 }
 
 impl RescanTimer {
     fn new() -> Self {
         Self {
-            looks: RescanBackoff::default(),
+            backoff: RescanBackoff::default(),
             next: Deadline::NEVER,
         }
     }
@@ -104,7 +104,7 @@ impl RescanTimer {
             }
             _ => ScanStatus::Transient,
         };
-        let pause = self.looks.next_delay_ms(outcome, random::number());
+        let pause = self.backoff.next_delay_ms(outcome, random::number());
         self.next = pause.map_or(Deadline::NEVER, |ms| Deadline::after(Msecs::new(ms)));
     }
 

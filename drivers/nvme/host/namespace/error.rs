@@ -10,7 +10,7 @@ use kernel::prelude::*;
 use nvme_proto::policy::ns_table::Superseded;
 use rrdma::errno;
 
-/// Why a scan is not applied, or not to all disks.
+/// Reason why a scan is not applied, or not to all disks.
 pub(crate) enum ScanError {
     /// A later scan was applied.
     Superseded,

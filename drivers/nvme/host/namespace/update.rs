@@ -92,7 +92,7 @@ pub(crate) struct DiskUpdate<'a> {
     pub(crate) wake: &'a Arc<TimedCompletion>,
 }
 
-/// What [`DiskUpdate::make_disk`] did.
+/// Result of [`DiskUpdate::make_disk`].
 enum DiskCreation {
     Created,
     NotMissing,

@@ -155,7 +155,7 @@ fn terminated(field: &[u8]) -> &[u8] {
     field.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
-/// Why a header cannot be used.
+/// Reason why a header cannot be used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InvalidLog {
     /// The header is too short; its length in bytes.
@@ -178,11 +178,11 @@ impl fmt::Display for InvalidLog {
 pub struct InvalidText<'a> {
     /// The field up to its end or padding. Any bytes: escape them before they are printed.
     pub bytes: &'a [u8],
-    /// Why they are not valid.
+    /// Reason why they are not valid.
     pub why: InvalidTextReason,
 }
 
-/// Why a text is not valid.
+/// Reason why a text is not valid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InvalidTextReason {
     /// It does not end within its field.

@@ -53,7 +53,7 @@ impl fmt::Display for Nqn<'_> {
     }
 }
 
-/// Why a name is not a valid NQN.
+/// Reason why a name is not a valid NQN.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InvalidNqn {
     /// The name is empty.

@@ -91,7 +91,7 @@ impl CmReply {
     }
 }
 
-/// Why a target rejects a connection request.
+/// Reason why a target rejects a connection request.
 ///
 /// C: `enum nvme_rdma_cm_status`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -125,7 +125,7 @@ impl Capabilities {
     }
 }
 
-/// Why the host cannot enable a controller.
+/// Reason why the host cannot enable a controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unsupported {
     /// The smallest memory page is larger than 4 KiB; its size as a power of two.

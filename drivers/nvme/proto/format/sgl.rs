@@ -49,7 +49,7 @@ pub enum DataBlock {
     },
 }
 
-/// Why a descriptor is invalid.
+/// Reason why a descriptor is invalid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SglError {
     /// The type is none of this transport.

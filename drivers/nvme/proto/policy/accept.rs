@@ -69,7 +69,7 @@ impl HostLoad {
     }
 }
 
-/// What a target knows of a connection request.
+/// A connection request, as a target sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Offer<'a> {
     /// The private data of the request.

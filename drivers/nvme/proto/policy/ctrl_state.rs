@@ -63,7 +63,7 @@ impl CtrlState {
     }
 }
 
-/// What a driver does when it attempts a transition.
+/// Action of a driver that attempts a transition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Transition {
     /// Enter the state, and keep the error if there is one.

@@ -8,7 +8,7 @@
 use crate::format::effects_log::EffectsLog;
 use crate::format::sqe::Command;
 
-/// What the host does for an admin command.
+/// Action of the host for an admin command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CommandEffects {
     /// No I/O may be in flight while the command executes.

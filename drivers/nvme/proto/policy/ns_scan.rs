@@ -27,7 +27,7 @@ pub trait ScanView {
     fn state(&self, nsid: u32) -> NsState<'_, Self::Error>;
 }
 
-/// What a scan does when the Identify of a namespace fails. Malformed data rejects only the
+/// Action of a scan when the Identify of a namespace fails. Malformed data rejects only the
 /// namespace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IdentifyFailure {

@@ -76,7 +76,7 @@ pub struct NotInserted<D, E> {
     pub error: InsertError<E>,
 }
 
-/// Why a disk was not inserted.
+/// Reason why a disk was not inserted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InsertError<E> {
     /// A scan found meanwhile that the namespace is gone.
@@ -105,7 +105,7 @@ pub struct MarkedGone {
     pub stage: DiskStage,
 }
 
-/// Why no pending entry was added.
+/// Reason why no pending entry was added.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PendingError {
     /// A later scan was applied.

@@ -6,7 +6,7 @@ use crate::format::passthru::UserCommand;
 use crate::format::sqe::{Command, ALL_NAMESPACES};
 use crate::policy::permission::Permission;
 
-/// Why the host does not send a command, whatever the permission.
+/// Reason why the host does not send a command, whatever the permission.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PassthruError {
     /// The command has flags or metadata, or another namespace than the disk's.

@@ -18,7 +18,7 @@ pub enum Permission {
     SysAdmin,
 }
 
-/// How a process opened a disk or controller.
+/// Permission with which a process opened a disk or controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OpenMode {
     /// A partition of the disk, not the whole disk.

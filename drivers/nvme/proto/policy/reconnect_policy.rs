@@ -26,7 +26,7 @@ pub struct PauseState {
     pub random: u32,
 }
 
-/// What a driver does between two attempts.
+/// Action of a driver between two attempts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReconnectAction {
     /// Give up.

@@ -21,7 +21,7 @@ pub enum IoState {
     Failing,
 }
 
-/// What a driver does between two attempts.
+/// Action of a driver between two attempts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReconnectStep {
     /// New state of I/O, to be applied first; `None` if it stays the same.

@@ -76,7 +76,7 @@ pub enum RemoteInvalidation {
     Foreign,
 }
 
-/// What a driver does after an event.
+/// Action of a driver after an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RequestAction {
     /// Wait for other events.

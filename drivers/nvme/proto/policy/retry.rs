@@ -7,7 +7,7 @@
 
 use crate::format::status::{Code, Status};
 
-/// What to do with a command that ended.
+/// Action for a command that ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Disposition {
     /// Complete the command with its status.
@@ -24,7 +24,7 @@ pub enum Disposition {
     },
 }
 
-/// How long path errors of a command have lasted, and may last.
+/// Duration of a command's path errors, and its limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PathErrorTime {
     /// Time since the first path error of the command, in milliseconds; 0 for the first.

@@ -26,7 +26,7 @@ pub enum Revalidation {
     Remove(RemoveReason),
 }
 
-/// Why a disk is removed.
+/// Reason why a disk is removed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RemoveReason {
     /// The target no longer has the namespace, or the namespace can no longer be a disk.

@@ -67,7 +67,7 @@ pub struct CommandData {
     pub direction: Direction,
 }
 
-/// Why a command has no response.
+/// Reason why a command has no response.
 #[derive(Clone, Copy)]
 pub enum CommandError {
     /// The command could not be sent.

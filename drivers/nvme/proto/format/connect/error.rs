@@ -7,7 +7,7 @@ use crate::format::sqe::Connect;
 use crate::format::status::{Code, Status};
 use core::fmt;
 
-/// Why a target rejects a Connect command, decoded from status and result.
+/// Reason why a target rejects a Connect command, decoded from status and result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ConnectError {
     /// The target does not support the record format.

@@ -66,7 +66,7 @@ impl<'a> ActiveNamespaces<'a> {
     }
 }
 
-/// Why a list is invalid.
+/// Reason why a list is invalid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InvalidList {
     /// The data is too short.

@@ -100,7 +100,7 @@ fn non_zero<const N: usize>(id: [u8; N]) -> Option<[u8; N]> {
     (id != [0; N]).then_some(id)
 }
 
-/// Why a list is invalid.
+/// Reason why a list is invalid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InvalidDescriptors {
     /// The data is too short.

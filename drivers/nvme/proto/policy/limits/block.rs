@@ -100,7 +100,7 @@ pub struct DiscardLimits {
     pub max_ranges: u16,
 }
 
-/// Why a namespace cannot be a disk.
+/// Reason why a namespace cannot be a disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UnsupportedNamespace {
     /// The command set is not NVM.

@@ -5,7 +5,7 @@
 use crate::format::identify::{Controller, ControllerType};
 use core::fmt;
 
-/// Why the host does not support a controller.
+/// Reason why the host does not support a controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UnsupportedController {
     /// Identify reports another controller identifier than Connect.
