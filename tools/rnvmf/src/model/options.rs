@@ -68,7 +68,7 @@ pub(crate) struct CtrlArgs {
     #[arg(short = 'P', long, value_name = "N", value_parser = range(1, NR_IO_QUEUES_MAX))]
     pub(crate) nr_poll_queues: Option<u32>,
 
-    /// Number of entries of each I/O queue, of which at most 256 are used; 16 to 1024 [default: 128]
+    /// Number of entries of each I/O queue. The host uses 256 at most. 16 to 1024 [default: 128]
     #[arg(short = 'Q', long, value_name = "N",
           value_parser = range(QUEUE_SIZE_MIN, QUEUE_SIZE_MAX))]
     pub(crate) queue_size: Option<u32>,

@@ -106,9 +106,8 @@ impl fmt::Display for QueueTooSmall {
 
 /// Returns the entries of a queue that an RDMA device supports.
 ///
-/// An entry has room for three sends (registration, command, invalidation) and four completions (those
-/// and the one of the response), of which a command uses two and three at a time. The drain of a queue
-/// takes one more of each.
+/// The queue pair needs two sends and three completions for each entry. This allows for a third send,
+/// the invalidation of a key, and its completion. The drain of a queue takes one more of each.
 pub fn device_entries(max_send_requests: u32, max_completions: u32) -> u16 {
     let sends = max_send_requests.saturating_sub(1) / 3;
     let completions = max_completions.saturating_sub(1) / 4;

@@ -11,6 +11,7 @@ use crate::config::ConfigFile;
 use crate::error::{CtrlError, Error, Status};
 use crate::host::SystemEnv;
 use crate::kernel::Kernel;
+use crate::model::controller::Controller;
 use crate::model::discovery::DiscoveryLog;
 use crate::model::event::{Change, DiscoveryEvent, Event, WaitResult};
 use crate::model::options::{ConnectArgs, PersistentArgs, Target};
@@ -294,27 +295,32 @@ impl<'a> RunState<'a> {
         }
     }
 
-    /// Schedules a retry of the targets whose controllers the result of a wait shows as dead. None that is
-    /// disconnected before is retried.
+    /// Schedules a retry of the targets whose controllers the result of a wait shows as dead. A target
+    /// that is disconnected before the retry is not retried.
     fn note_dead(&mut self, result: &WaitResult, kernel: &mut impl Kernel) -> Result<(), Error> {
-        let mut shown = match result {
-            _ if !self.is_persistent => return Ok(()),
-            WaitResult::Event(Event::Controller(_, shown)) => vec![(**shown).clone()],
-            WaitResult::EventsLost => kernel.controllers()?,
-            _ => return Ok(()),
-        };
-        let is_removed = matches!(
-            result,
-            WaitResult::Event(Event::Controller(Change::Removed, _))
-        );
-        if is_removed || matches!(result, WaitResult::EventsLost) {
-            let is_shown = |target: &Target| find_existing(target, shown.clone()).is_some();
-            self.dead.retain(|target| is_shown(target) != is_removed);
+        match result {
+            _ if !self.is_persistent => (),
+            WaitResult::Event(Event::Controller(Change::Removed, gone)) => self
+                .dead
+                .retain(|target| find_existing(target, vec![(**gone).clone()]).is_none()),
+            WaitResult::Event(Event::Controller(_, changed)) => {
+                self.add_dead(vec![(**changed).clone()]);
+            }
+            WaitResult::EventsLost => {
+                self.dead.clear();
+                self.add_dead(kernel.controllers()?);
+            }
+            _ => (),
         }
-        shown.retain(|controller| controller.state.known() == Some(CtrlState::Dead));
-        for target in self.started.iter().filter(|_| !is_removed) {
+        Ok(())
+    }
+
+    /// Schedules a retry of the targets that have a dead controller among these, but no attempt.
+    fn add_dead(&mut self, mut controllers: Vec<Controller>) {
+        controllers.retain(|each| each.state.known() == Some(CtrlState::Dead));
+        for target in &self.started {
             let has_attempt = self.attempts.iter().any(|each| each.target() == target);
-            let is_dead = find_existing(target, shown.clone()).is_some();
+            let is_dead = find_existing(target, controllers.clone()).is_some();
             if is_dead && !has_attempt && !self.dead.contains(target) {
                 self.dead.push(target.clone());
             }
@@ -322,7 +328,6 @@ impl<'a> RunState<'a> {
         if !self.dead.is_empty() {
             self.schedule_retry();
         }
-        Ok(())
     }
 
     /// Ends the run: fails all pending attempts and discoveries.

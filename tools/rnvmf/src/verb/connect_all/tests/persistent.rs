@@ -230,12 +230,8 @@ fn it_ends_when_all_is_done() {
         connect_replies: [made(0), made(1), made(2)].into(),
         ..MockKernel::default()
     };
-    let other = Controller {
-        subsysnqn: "nqn.y".into(),
-        ..dead()
-    };
     kernel.push_event(Change::Changed, numbered(0, live()));
-    kernel.push_event(Change::Changed, numbered(1, other));
+    kernel.push_event(Change::Changed, numbered(1, dead_of("nqn.y")));
     kernel.wait_results.push_back(WaitResult::Deadline);
     kernel.push_event(Change::Changed, numbered(2, live()));
     let (out, err, end) = run_mock_with(&line, &mut kernel);
@@ -463,12 +459,16 @@ fn what_could_not_be_connected_is_tried_again() {
     assert_eq!(kernel.disconnected, [0, 0]);
 }
 
+/// Returns a dead controller of a subsystem.
+fn dead_of(subsysnqn: &str) -> Controller {
+    Controller {
+        subsysnqn: subsysnqn.into(),
+        ..dead()
+    }
+}
+
 #[test]
 fn dead_controllers_are_replaced() {
-    let target = || Controller {
-        subsysnqn: "nqn.x".into(),
-        ..dead()
-    };
     let mut kernel = MockKernel {
         connect_replies: [
             made(0),
@@ -476,14 +476,14 @@ fn dead_controllers_are_replaced() {
             made(1),
         ]
         .into(),
-        controllers: vec![target()],
+        controllers: vec![dead_of("nqn.x")],
         ..MockKernel::default()
     };
     kernel.log_is(0, 1, vec![subsystem("nqn.x", "10.0.0.9")]);
     kernel.push_event(Change::Changed, live());
-    kernel.push_event(Change::Changed, target());
+    kernel.push_event(Change::Changed, dead_of("nqn.x"));
     kernel.wait_results.push_back(WaitResult::Deadline);
-    kernel.push_event(Change::Removed, target());
+    kernel.push_event(Change::Removed, dead_of("nqn.x"));
     kernel.push_event(Change::Changed, Controller { id: 1, ..live() });
     let (out, err) = follow(&mut kernel);
     assert_eq!(out.matches("connected to nqn.x").count(), 2, "{out}");
@@ -492,18 +492,14 @@ fn dead_controllers_are_replaced() {
 
 #[test]
 fn disconnected_dead_controllers_are_left() {
-    let target = || Controller {
-        subsysnqn: "nqn.x".into(),
-        ..dead()
-    };
     let mut kernel = MockKernel {
         connect_replies: [made(0)].into(),
         ..MockKernel::default()
     };
     kernel.log_is(0, 1, vec![subsystem("nqn.x", "10.0.0.9")]);
     kernel.push_event(Change::Changed, live());
-    kernel.push_event(Change::Changed, target());
-    kernel.push_event(Change::Removed, target());
+    kernel.push_event(Change::Changed, dead_of("nqn.x"));
+    kernel.push_event(Change::Removed, dead_of("nqn.x"));
     kernel.wait_results.push_back(WaitResult::Deadline);
     let (_, err) = follow(&mut kernel);
     assert_eq!((&err[..], kernel.connect_requests.len()), ("", 1));
