@@ -21,15 +21,23 @@ TARGET ?=
 QUICK ?=
 # If set, the selftests that repeat something run longer.
 LONG ?=
+# How the CPUs of a VM take turns in the selftests; if empty, at random.
+SEED ?=
+# Minutes after which `make test-debug` begins no selftest.
+MINUTES ?= 120
+# If set, `make test-debug` prints what has passed, and runs nothing.
+STATUS ?=
 
 vm := tools/testing/vm
 kernel-option := $(if $(KERNEL),--kernel $(KERNEL))
 long-option := $(if $(LONG),--long)
+suite = $(vm)/suite $(if $(SEED),--seed $(SEED)) $(long-option)
+kernel-options = $(foreach kernel,$(KERNEL),--kernel $(kernel))
 
 # The selftests that repeat something.
 long-tests := test_reset.sh test_recovery.sh test_hostile_random.sh test_many_hosts.sh test_loss.sh
 
-.PHONY: help modules program build run shell test test-change test-long test-debug bench check install install-dkms uninstall clean
+.PHONY: help modules program build run shell test test-change test-races test-long test-debug bench check install install-dkms uninstall clean
 .DEFAULT_GOAL := help
 
 help:
@@ -39,7 +47,10 @@ help:
 #: make test               run all tests: cargo tests, and selftests in VMs
 #: make test-change        run what a change must pass: most tests on the newest kernel, and on
 #:                         7.2 the selftests of what differs there
-#: make test-debug         run all tests on a kernel with KASAN, lockdep, kmemleak and others
+#: make test-races         run all selftests on free-running CPUs instead of counted time
+#: make test-debug         run all tests on a kernel with KASAN, lockdep, kmemleak and others, except
+#:                         the selftests that have passed with the same files before
+#: make test-debug STATUS=1  print which selftests have passed on which commit
 #: make test-long          run the selftests that repeat something, with LONG=1
 #: make bench              compare rnvmf with nvme-rdma: instructions per I/O, throughput
 #: make bench QUICK=1      compare instructions only, in some minutes
@@ -57,6 +68,8 @@ help:
 #: KERNEL=V        stock kernel, such as 7.3, or debug (default: newest); `make test` accepts
 #:                 several: KERNEL="newest 7.2". `tools/testing/vm/buildenv list` lists them
 #: TESTS="T..."    selftests to run, such as "test_load.sh test_fs.sh" (default: all tests)
+#: SEED=N          how the CPUs of a VM take turns in the selftests, 0 to 3 (default: random)
+#: MINUTES=M       `make test-debug` begins no selftest after M minutes (default: 120)
 #: LONG=1          let the selftests that repeat something run longer; time limits times 12
 #: RELEASE=R       kernel release to install for (default: `uname -r`)
 #: DESTDIR=DIR     root directory of the system to install into (default: /)
@@ -83,17 +96,20 @@ shell: build
 	@$(vm)/run $(kernel-option) --timeout 0 --interactive -- bash -l
 
 test:
-	+@$(vm)/suite $(foreach kernel,$(KERNEL),--kernel $(kernel)) $(long-option) $(TESTS)
+	+@$(suite) $(kernel-options) $(TESTS)
 
 # .ci/run runs this and `make check`.
 test-change:
-	+@$(vm)/suite --second 7.2
+	+@$(suite) --second 7.2
+
+test-races:
+	+@$(suite) $(kernel-options) --races $(TESTS)
 
 test-long:
-	+@$(vm)/suite $(foreach kernel,$(KERNEL),--kernel $(kernel)) --long $(or $(TESTS),$(long-tests))
+	+@$(suite) $(kernel-options) --long $(or $(TESTS),$(long-tests))
 
 test-debug:
-	+@$(vm)/suite --kernel debug $(long-option) $(TESTS)
+	+@$(suite) --kernel debug --keep --minutes $(MINUTES) $(if $(STATUS),--status) $(TESTS)
 
 bench: build
 	@tools/testing/bench/run $(kernel-option) $(if $(QUICK),--quick)

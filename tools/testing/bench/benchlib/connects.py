@@ -35,7 +35,8 @@ def _boot(tree, queues, icount):
     """Measure in one VM; yield a row for each comparison."""
     with tempfile.TemporaryDirectory(dir=build.BUILD, prefix="bench.") as directory:
         out = pathlib.Path(directory)
-        settings = machine.Settings([GUEST, str(ROUNDS)], cpus=queues, icount=icount, out=out,
+        settings = machine.Settings([GUEST, str(ROUNDS)], cpus=queues,
+                                    icount=0 if icount else None, out=out,
                                     memory=MEMORY + EACH * queues, timeout=SECONDS)
         status = launch.launch(tree, settings)
         if status != 0:

@@ -256,7 +256,7 @@ def run(tree, plan, guest, read):
         loads = [f"{FIO.name()}={FIO.of(1)}",
                  *(f"{load.name()}={load.of(plan.ios)}" for load in plan.loads)]
         # For comparison with earlier results, which had the CPU features `bytewise`.
-        settings = machine.Settings([guest, str(plan.pairs), str(plan.rounds), *loads], icount=True,
+        settings = machine.Settings([guest, str(plan.pairs), str(plan.rounds), *loads], icount=0,
                                     cpus=1, out=out, timeout=SECONDS, plugin=plugin.ensure(),
                                     bytewise=True)
         status = launch.launch(tree, settings)

@@ -1,25 +1,31 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The images that a VM boots from: the kernel's modules, and the initramfs that mounts them."""
+"""The files that a VM boots from: the image of a kernel, and the initramfs that mounts it."""
 
 import pathlib
 import re
 
-from . import cpio, root
+from . import cpio, image, root
 from .log import ToolError, step
 
 # Modules that the initramfs loads, with their dependencies.
-MODULES = ["virtio_blk", "erofs", "overlay", "9p", "9pnet_virtio", "configfs"]
+MODULES = ["virtio_pmem", "nd_pmem", "erofs", "overlay", "9p", "9pnet_virtio", "configfs"]
+
+# What the VM has of the kernel's build directory, in KERNEL.
+PARTS = ["tools", "Documentation"]
+KERNEL = "opt/rnvmf/kernel"
 
 
 def images(tree):
-    """Make the image of the modules, and the initramfs."""
-    with step(f"image of the modules of kernel {tree.release}"):
+    """Make the image of the modules and of parts of the source, and the initramfs."""
+    with step(f"image of kernel {tree.release}"):
         root.quietly(["depmod", "-b", tree.path, tree.release])
-        root.quietly(["mkfs.erofs", "--quiet", "--all-root", "-T0", tree.modules_image, "/image"],
-                     binds=[(tree.path / "lib", "/image/usr/lib")])
+        image.make(tree.modules_image, [
+            (tree.path / "lib", "usr/lib"),
+            *((tree.build / part, f"{KERNEL}/{part}") for part in [*PARTS, ".config"])])
     archive = cpio.Archive()
-    for name in ("bin", "dev", "proc", "root", "lower", "lower/root", "lower/modules", "modules",
-                 "upper", "work"):
+    for name in ("bin", "dev", "proc", "root", "lower", "lower/root", "lower/kernel", "modules",
+                 "upper", "upper/opt", "upper/opt/rnvmf", "upper/opt/rnvmf/kernel",
+                 "upper/opt/rnvmf/src", "opt", "opt/rnvmf", "work"):
         archive.directory(name)
     archive.file("bin/busybox", (root.ensure() / "usr/bin/busybox").read_bytes(), 0o755)
     order = _load_order(tree, MODULES)

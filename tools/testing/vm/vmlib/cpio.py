@@ -40,6 +40,10 @@ class Archive:
         """Add a file."""
         self._entry(name, stat.S_IFREG | mode, content)
 
+    def link(self, name, target):
+        """Add a symbolic link."""
+        self._entry(name, stat.S_IFLNK | 0o777, target.encode())
+
     def finish(self):
         """Return the whole archive."""
         self._entry("TRAILER!!!", 0, b"")

@@ -18,7 +18,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 PATCH = HERE / "debug.patch"
 
 # Version of what make() makes: increase it with each change, so that kernels are rebuilt.
-RECIPE = 1
+RECIPE = 2
 
 # Factor for time limits that are meant for a stock kernel.
 SLOWDOWN = 4
@@ -71,7 +71,7 @@ def name(kernel):
     """Return the name of the debug kernel in the cache."""
     return f"kernel-{release(kernel)}-" + cache.key(
         kernel.version, root.name(), RECIPE, UNREAD, BUILT_OF, KEPT, QUICK, VARIABLES,
-        boot.MODULES, sorted(_options().items()), PATCH.read_text(encoding="utf-8"))
+        boot.MODULES, boot.PARTS, sorted(_options().items()), PATCH.read_text(encoding="utf-8"))
 
 
 def make(directory, kernel):

@@ -39,9 +39,18 @@ def choose(wanted):
     return offered[0]
 
 
+def _maker(wanted):
+    return debug if wanted == DEBUG else stock
+
+
+def name(wanted=None):
+    """Return the name of a kernel in the cache."""
+    return _maker(wanted).name(choose(wanted))
+
+
 def ensure(wanted=None):
     """Return the tree of a kernel; make it if missing."""
-    maker = debug if wanted == DEBUG else stock
+    maker = _maker(wanted)
     kernel = choose(wanted)
     if not cache.has(maker.name(kernel)):
         # The mirror may have changed since the index was fetched.

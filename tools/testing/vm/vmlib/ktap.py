@@ -121,3 +121,7 @@ class Test:
         tally.passed += self._passed
         tally.failures += self._failures
         tally.skips += self._skips
+
+    def passed(self):
+        """Return whether results passed, and none failed; valid after `end`."""
+        return bool(self._passed and not self._failures)

@@ -18,14 +18,27 @@ KERNEL_ARGUMENTS = [
     "console=ttyS0,115200", "loglevel=7", "printk.time=1", "panic=-1", "oops=panic",
     # Room for what a test logs, in which it looks for faults. Debian's default is 128 KiB.
     "log_buf_len=1M",
+    # The tests of the kernel's cryptography take longer than the rest of the boot.
+    "cryptomgr.notests",
     # The emulator does not speculate, and the mitigations are slow in it.
     "mitigations=off", "nokaslr",
-    # An emulated CPU may not run for long, if other processes use the CPUs of the host.
-    "watchdog_thresh=60", "rcupdate.rcu_cpu_stall_timeout=100",
+    # A test does not need these, and without them it takes a tenth less.
+    "lsm=capability", "audit=0", "psi=0", "cgroup_disable=memory", "init_on_alloc=0",
+    "randomize_kstack_offset=off",
     "tsc=reliable", "no_timer_check", "random.trust_cpu=on",
     # guest/main starts the other CPUs when the devices have started.
     "maxcpus=1",
 ]
+
+# An emulated CPU that runs freely may not run for long, if other processes use the host's CPUs.
+FREE_ARGUMENTS = ["watchdog_thresh=60", "rcupdate.rcu_cpu_stall_timeout=100"]
+
+# Factor for the time limits of selftests on emulated CPUs that run freely: the limits are meant for
+# counted time.
+FREE_SLOWDOWN = 4
+
+# The shift of counted time at which the selftests end first: Documentation/build-and-test.rst.
+SELFTEST_SHIFT = 2
 
 
 # CPU features with which the kernel copies and clears memory by string instructions of bytes. The
@@ -73,7 +86,12 @@ class Settings:
     command: list[str]
     cpus: int = 2
     memory: int = 2048
-    icount: bool = False
+    # Counted time: an instruction takes 2 ** icount nanoseconds, and a wait takes nothing of the
+    # host's time. None: the host's clock.
+    icount: typing.Optional[int] = None
+    # Number of CPUs that the kernel does not use. With counted time, the CPUs take turns: a turn is
+    # the time until the next timer expires, divided by the number of CPUs.
+    unused_cpus: int = 0
     share: typing.Optional[pathlib.Path] = None
     out: typing.Optional[pathlib.Path] = None
     timeout: int = 600
@@ -97,15 +115,26 @@ def hardware_virtualisation():
                 and os.access("/dev/kvm", os.R_OK | os.W_OK))
 
 
+def _free(settings):
+    """Return whether emulated CPUs run freely, each in a thread of the host."""
+    return settings.icount is None and not hardware_virtualisation()
+
+
+def slowdown(tree, settings):
+    """Return the factor for time limits that are meant for a stock kernel and counted time."""
+    return tree.slowdown * (FREE_SLOWDOWN if _free(settings) else 1)
+
+
 def _payload(tree, settings):
     """Return the part of the initramfs that is made for each run."""
     archive = cpio.Archive()
+    stage.sources(archive, tree)
     archive.file("init", (GUEST / "init").read_bytes(), 0o755)
     contents = {"rnvmf/main": ((GUEST / "main").read_bytes(), 0o755),
                 "rnvmf/command": (_script(settings.command), 0o755),
                 "rnvmf/settings": (_settings(tree, settings), 0o644)}
     if build.PROGRAM.exists():
-        contents["usr/local/bin/rnvmf"] = (build.PROGRAM.read_bytes(), 0o755)
+        contents[stage.PROGRAM] = (build.PROGRAM.read_bytes(), 0o755)
     for path, source in stage.files(tree).items():
         contents[path] = (source.read_bytes(), 0o644)
     for path, (data, mode) in contents.items():
@@ -121,7 +150,7 @@ def _script(command):
 def _settings(tree, settings):
     """Return the shell variables for guest/main; an empty value means no."""
     values = {"share": "yes" if settings.share else "", "out": "yes" if settings.out else "",
-              "wire": "yes" if settings.wire else "", "slowdown": tree.slowdown,
+              "wire": "yes" if settings.wire else "", "slowdown": slowdown(tree, settings),
               "times": settings.times, "interactive": ""}
     if settings.interactive:
         columns, rows = shutil.get_terminal_size()
@@ -131,11 +160,11 @@ def _settings(tree, settings):
 
 
 def _kernel_arguments(settings):
-    arguments = list(KERNEL_ARGUMENTS)
-    if not settings.icount and not hardware_virtualisation():
+    arguments = [*KERNEL_ARGUMENTS, f"nr_cpus={settings.cpus}"]
+    if _free(settings):
         # Otherwise the kernel measures the frequency of the TSC by a timer. The result is wrong if
         # the host is busy meanwhile: the clock of one VM ran 38 times too fast.
-        arguments.append(f"tsc_early_khz={tsc.khz()}")
+        arguments += [*FREE_ARGUMENTS, f"tsc_early_khz={tsc.khz()}"]
     return " ".join(arguments)
 
 
@@ -145,18 +174,27 @@ def _folder(tag, path, readonly=True):
 
 
 def _processor(settings):
-    if hardware_virtualisation() and not settings.icount:
+    if hardware_virtualisation() and settings.icount is None:
         return ["-accel", "kvm", "-smp", str(settings.cpus), "-cpu", "host"]
     features = [] if settings.bytewise else [f"{name}=off" for name in BYTEWISE]
-    threads = ["thread=single", "-icount", "shift=0,sleep=off"] if settings.icount \
-        else ["thread=multi"]
-    return ["-accel", f"tcg,{threads[0]}", *threads[1:], "-smp", str(settings.cpus),
+    threads = ["thread=multi"] if settings.icount is None else \
+        ["thread=single", "-icount", f"shift={settings.icount},sleep=off"]
+    return ["-accel", f"tcg,{threads[0]}", *threads[1:],
+            "-smp", str(settings.cpus + settings.unused_cpus),
             "-cpu", ",".join(["max,la57=off", *features])]
 
 
-def _disk(name, path):
-    return ["-drive", f"if=none,id={name},file={path},format=raw,readonly=on",
-            "-device", f"virtio-blk-pci,drive={name}"]
+def _memory(settings, images):
+    """Return the options for the memory, and for images as persistent memory: /dev/pmem0 first."""
+    sizes = [path.stat().st_size for path in images]
+    # The emulator rounds the address of each image up.
+    most = settings.memory + sum(sizes) // (1 << 20) + 1024 * len(images)
+    line = ["-m", f"{settings.memory}M,slots={len(images)},maxmem={most}M"]
+    for number, (path, size) in enumerate(zip(images, sizes)):
+        line += ["-object", f"memory-backend-file,id=image{number},mem-path={path},size={size},"
+                            "share=off,readonly=on,rom=off",
+                 "-device", f"virtio-pmem-pci,memdev=image{number}"]
+    return line
 
 
 def _port(name, file):
@@ -165,7 +203,8 @@ def _port(name, file):
 
 def _ports(settings, ports):
     line = [*_port("console", ports["console"]), "-serial", "chardev:console",
-            "-device", "virtio-serial-pci"]
+            # The CPU that writes waits for the port, instead of a thread of the host.
+            "-device", "virtio-serial-pci,ioeventfd=off"]
     for name in ("stdout", "stderr", "status"):
         line += [*_port(name, ports[name]),
                  "-device", f"virtserialport,chardev={name},name={name}"]
@@ -197,10 +236,8 @@ def command(tree, settings, initramfs_file, ports):
     """Return the command line of the VM; `ports` has writable file descriptors, by port name."""
     line = ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-no-reboot",
             "-display", "none", "-machine", "q35", *_processor(settings),
-            "-m", f"{settings.memory}M", "-kernel", tree.bootable,
+            *_memory(settings, [image.ensure(), tree.modules_image]), "-kernel", tree.bootable,
             "-initrd", f"/dev/fd/{initramfs_file}", "-append", _kernel_arguments(settings)]
-    line += _disk("root", image.ensure()) + _disk("modules", tree.modules_image)
-    line += _folder("src", build.CHECKOUT) + _folder("kernel", tree.build)
     binds = []
     for tag, path in (("share", settings.share), ("out", settings.out)):
         if path:

@@ -18,13 +18,14 @@ KILLED = (124, 137)
 class Reader:
     """Reads results from the output of the runner; shows the output of a test when it has ended.
 
-    `done` has the tests that have ended, `begun` is the last one that began. `cut_short` is set if
-    the VM ended while a test ran.
+    `done` has the tests that have ended, `passed` the seconds of each that passed. `begun` is the
+    last one that began. `cut_short` is set if the VM ended while a test ran.
     """
 
     def __init__(self, release, supply, tally, show, neighbour=None):
         self.begun = None
         self.done = []
+        self.passed = {}
         self.cut_short = False
         self._release = release
         self._supply = supply
@@ -71,8 +72,11 @@ class Reader:
 
     def _finish(self, status):
         self._test.end(status, self._tally)
-        self._tally.took.append((time.monotonic() - self._began, self._test.name))
+        seconds = time.monotonic() - self._began
+        self._tally.took.append((seconds, self._test.name))
         self.done.append(self.begun)
+        if self._test.passed():
+            self.passed[self.begun] = seconds
         self._test = None
         self._show(b"".join(self._output))
         self._output = []

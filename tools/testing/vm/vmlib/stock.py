@@ -18,7 +18,7 @@ from .process import run
 from .tree import Tree
 
 # Version of what make() makes: increase it with each change, so that kernels are made again.
-RECIPE = 2
+RECIPE = 4
 
 # Sources that neither the preparation nor a module build reads: patterns relative to the tree.
 UNREAD = [
@@ -32,6 +32,11 @@ UNREAD = [
 # For the preparation only. Do not optimise procedural macros: optimising `syn` takes longer than
 # running all of them. Modules get no BTF here, so the tools that make BTF are not built.
 PREPARATION = ["HOSTRUSTFLAGS=-Copt-level=0", "CONFIG_DEBUG_INFO_BTF="]
+
+# The end of a signed module: the signature, struct module_signature, whose last member is the
+# length of the signature, and this text (include/linux/module_signature.h).
+SIGNATURE_MAGIC = b"~Module signature appended~\n"
+SIGNATURE_INFO = struct.Struct(">8xI")
 
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
@@ -51,7 +56,7 @@ HOSTCC = gcc-14
 def name(kernel):
     """Return the name of a kernel in the cache."""
     return f"kernel-{kernel.release}-" + cache.key(
-        kernel, root.name(), RECIPE, UNREAD, PREPARATION, boot.MODULES, VARIABLES)
+        kernel, root.name(), RECIPE, UNREAD, PREPARATION, boot.MODULES, boot.PARTS, VARIABLES)
 
 
 def release(kernel):
@@ -64,9 +69,10 @@ def make(directory, kernel):
     tree = Tree(directory, release(kernel), SLOWDOWN)
     source.beside_root(_unpack, tree, kernel)
     with ThreadPoolExecutor() as pool:
-        image = pool.submit(_images, tree)
+        modules = pool.submit(_unpack_modules, tree)
         _prepare(tree)
-        image.result()
+        modules.result()
+    boot.images(tree)
 
 
 def _unpack(tree, kernel):
@@ -118,13 +124,24 @@ def _prepare(tree):
         raise ToolError("; ".join(reasons))
 
 
-def _images(tree):
+def _unpack_modules(tree):
     with step(f"modules of kernel {tree.release}"):
         packed = [str(path) for path in tree.modules.rglob("*.ko.xz")]
         run(["xargs", "-0", "-P", os.cpu_count(), "-n", "64", "xz", "-d"],
             input="\0".join(packed))
+        for path in tree.modules.rglob("*.ko"):
+            _remove_signature(path)
         _unpack_image(tree)
-    boot.images(tree)
+
+
+def _remove_signature(module):
+    """Remove a module's signature: to verify it, the emulator takes a third of a second."""
+    with open(module, "r+b") as file:
+        end = file.seek(0, os.SEEK_END) - len(SIGNATURE_MAGIC)
+        file.seek(max(end - SIGNATURE_INFO.size, 0))
+        info = file.read(SIGNATURE_INFO.size)
+        if file.read() == SIGNATURE_MAGIC:
+            file.truncate(end - SIGNATURE_INFO.size - SIGNATURE_INFO.unpack(info)[0])
 
 
 def _unpack_image(tree):

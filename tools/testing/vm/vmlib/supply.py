@@ -4,6 +4,7 @@
 import os
 import pathlib
 import threading
+import time
 from typing import NamedTuple
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -26,9 +27,10 @@ def _seconds():
 
 
 class Waiting:
-    """The selftests of a kernel that no VM has taken yet."""
+    """The selftests of a kernel that no VM has taken yet; from `until` on, none is taken."""
 
-    def __init__(self, jobs):
+    def __init__(self, jobs, until=None):
+        self._until = until
         known = _seconds()
         longest = max(known.values())
 
@@ -41,6 +43,8 @@ class Waiting:
 
     def take(self, directory=None):
         """Remove and return the longest selftest, of `directory` if given; None if none is left."""
+        if self._until and time.monotonic() > self._until:
+            return None
         with self._lock:
             for job in self._jobs:
                 if directory in (None, job.path.parent):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Read the tables of selftests: those for a second kernel, and those that .ci/run leaves out."""
+"""Read the tables of selftests, which are files beside this directory."""
 
 import pathlib
 import re
@@ -8,16 +8,23 @@ from . import build, selftests
 from .log import ToolError
 from .supply import Job
 
-TABLE = pathlib.Path(__file__).resolve().parent.parent / "second-kernel"
-LEFT_OUT = TABLE.with_name("left-out-of-ci")
+_HERE = pathlib.Path(__file__).resolve().parent.parent
+# Those of what differs between kernels.
+SECOND_KERNEL = _HERE / "second-kernel"
+# Those that only `make test` runs.
+LEFT_OUT = _HERE / "left-out-of-ci"
+# Those that need the host's clock.
+HOST_CLOCK = _HERE / "host-clock"
+# Those whose subject is concurrency.
+FREE_RUNNING = _HERE / "free-running"
 
 
-def left_out():
-    """Return the selftests that only `make test` runs."""
-    return {job.path for job in jobs(LEFT_OUT)}
+def paths(table):
+    """Return the paths of the selftests of a table."""
+    return {job.path for job in jobs(table)}
 
 
-def jobs(table=TABLE):
+def jobs(table):
     """Return the selftests of a table; raise an error if the table has a mistake."""
     found, reason = [], True
     for number, line in enumerate(table.read_text(encoding="utf-8").splitlines(), 1):
@@ -41,13 +48,13 @@ def jobs(table=TABLE):
 def _job(line, earlier):
     """Return the selftest of an entry; `earlier` has those of the entries above."""
     name, *cases = line.split()
-    paths = selftests.matching(name)
-    if len(paths) != 1:
-        raise ToolError(f"{name}: expected one selftest with this name, found {len(paths)}")
-    if paths[0] in earlier:
+    found = selftests.matching(name)
+    if len(found) != 1:
+        raise ToolError(f"{name}: expected one selftest with this name, found {len(found)}")
+    if found[0] in earlier:
         raise ToolError(f"{name}: duplicate entry")
-    text = (build.SELFTESTS / paths[0]).read_text(encoding="utf-8")
+    text = (build.SELFTESTS / found[0]).read_text(encoding="utf-8")
     for case in cases:
         if not re.search(rf"^(def )?{re.escape(case)}\(", text, re.MULTILINE):
             raise ToolError(f"{name}: no case {case}")
-    return Job(paths[0], tuple(cases))
+    return Job(found[0], tuple(cases))
