@@ -81,7 +81,7 @@ def modules(wanted=None, kdir=None):
         directory = output(tree.release)
         # Two makes in one directory would overwrite each other's files.
         with cache.lock(f"build-{cache.key(str(directory))}"):
-            status = root.call(make(tree.build, directory))
+            status = root.call(make(tree.build, directory, "KCFLAGS=-Werror"))
     if status != 0:
         raise ToolError("the modules did not build: see the output of make above")
     if kdir is None:
