@@ -87,7 +87,10 @@ use rrdma::{
             CompletionQueue,
             Poll, //
         },
-        device::Device,
+        device::{
+            Device,
+            DeviceRef, //
+        },
         pd::ProtectionDomain,
         qp::{
             QpCap,
@@ -326,6 +329,12 @@ impl DeviceEvents for Connections {
 
     fn removing(&self, device: &Device) {
         self.disconnect(|connection| connection.uses(device));
+        // Connections that are being accepted stop waiting for their hosts, if they are on the device.
+        for connection in self.list.lock().iter() {
+            if !connection.is_established.load(Ordering::Relaxed) {
+                connection.wake.complete();
+            }
+        }
     }
 }
 
@@ -634,7 +643,7 @@ impl Connection {
             .create_queue_pair(init_attr, queue, OWNER)
             .map_err(Refusal::Failed)?;
         let queue_pair = accepting.queue_pair().clone();
-        match this.complete(accepting, accepted) {
+        match this.complete(accepting, accepted, device.device()) {
             Ok(connected) => Ok(ConnectedQueue {
                 connected,
                 connect_by: Deadline::after(CONNECT_TIME),
@@ -727,12 +736,13 @@ impl Connection {
         })
     }
 
-    /// Posts the receives, and accepts the request. Sleeps.
+    /// Posts the receives, and accepts the request, unless the connection ends or the device is removed. Sleeps.
     #[inline(never)]
     fn complete(
         &self,
         accepting: Accepting<TargetQueue>,
         accepted: AcceptedQueue,
+        device: &DeviceRef,
     ) -> Result<Connected<TargetQueue>, Refusal> {
         TargetQueue::fill(accepting.queue_pair()).map_err(Refusal::NoQueue)?;
         let reply = CmReply {
@@ -743,9 +753,9 @@ impl Connection {
             initiator_depth: u8::MAX,
             ..Parameters::default()
         };
-        let is_ending = || self.is_ending.load(Ordering::SeqCst);
+        let is_over = || self.is_ending.load(Ordering::SeqCst) || device.is_removing();
         accepting
-            .accept(parameters, WaitLimits::new(ACCEPT_TIME, &is_ending))
+            .accept(parameters, WaitLimits::new(ACCEPT_TIME, &is_over))
             .map_err(Refusal::Failed)
     }
 }
