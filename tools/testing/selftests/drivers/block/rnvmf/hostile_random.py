@@ -28,8 +28,8 @@ SLOWDOWN = int(os.environ.get("RNVMF_SLOWDOWN", "1"))
 # Time limit of an operation, in seconds.
 PATIENCE = 60 * SLOWDOWN
 
-# Time limit of a disconnect, in seconds.
-AT_ONCE = 20 * SLOWDOWN
+# Time limit of a disconnect, in seconds: more than the 5 s that a shutdown without end takes.
+AT_ONCE = 6 * SLOWDOWN
 
 # Command time-out, in milliseconds: the target leaves some commands unanswered.
 COMMAND_MS = 1000 * SLOWDOWN
@@ -112,7 +112,7 @@ class Host:
         wrong_unless(said.status in (1, 5), what, "ends with", said)
         failure = self.error(said).get("failure")
         if not failure:
-            # On a slow kernel the load may delay an attempt beyond the program's time limit.
+            # On a slow kernel an attempt may take longer than the program waits.
             late = SLOWDOWN > 1 and "timed out waiting for the kernel" in said.errors
             wrong_unless(late, what, said)
             return "late"

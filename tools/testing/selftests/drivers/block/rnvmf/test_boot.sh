@@ -168,8 +168,8 @@ all_are_connected() {
 # Connections are made in parallel, so that an unreachable target does not delay the others.
 one_that_fails_stops_no_other() {
 	local program status=0
-	connections "$CONNECTIONS" "-a $NOBODY4 -n $NQN --timeout 6" "-a $TARGET4 -n $NQN" \
-		"-a $NOBODY4 -n $NQN -s 4421 --timeout 6"
+	connections "$CONNECTIONS" "-a $NOBODY4 -n $NQN --timeout $((6 * SLOWDOWN))" "-a $TARGET4 -n $NQN" \
+		"-a $NOBODY4 -n $NQN -s 4421 --timeout $((6 * SLOWDOWN))"
 	defer rnvmf disconnect-all
 	rnvmf connect-all -f "$CONNECTIONS" >"$SCRATCH/told" 2>"$SCRATCH/complaints" &
 	program=$!

@@ -134,10 +134,11 @@ disconnects() {
 	for step in connect configure controller connect-io descriptors; do
 		refused 1 '[a-z-]+' 'target disconnected' $step hang-up
 	done
-	# A read of the partition table. If the target is late, the connect succeeds: it waits only a second.
+	# A read of the partition table. On CPUs that run freely the target may be late: the connect waits only a
+	# second, and succeeds.
 	hostile read hang-up
 	try rnvmf connect -a "$TARGET4" -s "$SERVICE" -n "$NQN" --timeout $((5 * SLOWDOWN)) -o json
-	if [ "$STATUS" = 0 ]; then
+	if ! on_time && [ "$STATUS" = 0 ]; then
 		has "$(kernel_log)" 'namespace 1: partition table not read within'
 		run rnvmf disconnect -n "$NQN"
 	else
@@ -176,7 +177,8 @@ shuts_down_without_io_queues() {
 	hostile configure part
 	connect_hostile
 	leave
-	# The target may be late: the host waits 500 ms for its response.
+	# The host waits 500 ms for the response, also on a slow kernel.
+	! on_time || same "number of shutdowns without response" 0 "$(logged "$CTRL: shutdown: .*no response")"
 	same "number of failed shutdowns" "$(logged "$CTRL: shutdown: .*no response")" "$(logged "$CTRL: shutdown: ")"
 }
 

@@ -85,8 +85,8 @@ retries_are_delayed() {
 	DELAY=10 fails $ATTEMPTS 'Input/output error' 'read of .* failed: internal error' trap-read status 0x0806
 	took=$(($(now) - began))
 	same "number of Set Features commands" 1 "$(count behavior)"
-	[ $took -ge $((1000 * (ATTEMPTS - 1))) ] ||
-		fail "retries took $took ms, expected at least $((1000 * (ATTEMPTS - 1))) ms"
+	note "retries took $took ms"
+	within "retries took" $((1000 * (ATTEMPTS - 1))) $took 2000
 	# Targets without retry delays, and targets that fail the Set Features, work too.
 	works
 	! seen '0 behavior' || fail "the host enabled ACRE for a target without retry delays"
@@ -109,8 +109,7 @@ retries_are_not_put_off() {
 	trap_io read
 	took=$(($(now) - began))
 	note "the read failed after $took ms"
-	# If others could put it off, it would take until they end.
-	within "the read took" 4000 $took $((30000 * SLOWDOWN))
+	within "the read took" 4000 $took 2000
 	rm "$SCRATCH/goes-on"
 	wait_until 60 process_ended $others || fail "the other reads did not end"
 	leave
@@ -228,7 +227,7 @@ start_deaf() {
 	dd if=/dev/zero of="$(disk "$CTRL" 1)" bs=4k count=400 oflag=direct 2>"$SCRATCH/writer" &
 	WRITER=$!
 	defer end_process "$WRITER"
-	wait_until 60 was_refused "$refused" ||
+	wait_until 20 was_refused "$refused" ||
 		fail "no RNR NAK after $(count write) writes: $(<"$SCRATCH/writer")"
 }
 
@@ -247,7 +246,7 @@ waits_for_receives() {
 	start_deaf
 	! process_ended "$WRITER" || fail "dd exited: $(<"$SCRATCH/writer")"
 	kill -USR1 "$TARGET"
-	wait_until 60 process_ended "$WRITER" || fail "dd did not exit after $(count write) writes"
+	wait_until 20 process_ended "$WRITER" || fail "dd did not exit after $(count write) writes"
 	wait "$WRITER" || status=$?
 	same "status of dd with output '$(<"$SCRATCH/writer")'" 0 $status
 	same writes 400 "$(count write)"
@@ -262,7 +261,7 @@ waits_for_receives_in_vain() {
 	start_deaf
 	echo 1000 >"/sys/block/${CTRL}n1/queue/io_timeout"
 	# The waiting request still has the time-out with which it was started.
-	wait_until 60 process_ended "$WRITER" || fail "the write did not end"
+	wait_until 35 process_ended "$WRITER" || fail "the write did not end"
 	wait "$WRITER" || status=$?
 	same status 1 $status
 	has "$(<"$SCRATCH/writer")" "$LOST"

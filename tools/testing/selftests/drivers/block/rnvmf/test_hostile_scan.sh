@@ -170,6 +170,7 @@ asked_for_during_a_look() {
 	# The target fails the running scan, but no later one.
 	run "${RNVMF[@]}" rescan "$CTRL"
 	[ "$(count list)" -ge 4 ] || fail "$(count list) scans, expected at least 4"
+	! on_time || same "number of scans" 4 "$(count list)"
 	leave
 }
 
@@ -190,9 +191,7 @@ stops_while_disks_go() {
 	kill -CONT "$TARGET"
 	wait $disconnect || fail "the disconnect failed: $(<"$SCRATCH/disconnect")"
 	note "the disconnect ended $took ms after the removal of the last disk"
-	# Less than the keep-alive timeout.
-	[ $took -lt $((3500 * SLOWDOWN)) ] ||
-		fail "the disconnect ended $took ms after the removal of the last disk"
+	at_most "the disconnect ended after the removal of the last disk, after" $took 1000
 	gone
 }
 
@@ -209,7 +208,7 @@ alone_with_the_dead() {
 	wait_until "$SOON" has_listed 2 || fail "the namespaces are not scanned"
 	end_process "$TARGET"
 	wait_until "$SOON" state_is "$CTRL" dead || fail "$CTRL is in state $(ctrl_field "$CTRL" state)"
-	try timeout $((5 * SLOWDOWN)) nvme admin-passthru "/dev/${CTRL}n1" --opcode=0x80 -n 1
+	try timeout $((2 * SLOWDOWN)) nvme admin-passthru "/dev/${CTRL}n1" --opcode=0x80 -n 1
 	has "$OUTPUT$ERRORS" 'Host Path|HOST_PATH|0x370'
 	leave
 }
@@ -230,7 +229,8 @@ goes_while_disks_come() {
 	wait_until "$SOON" grep -q '^ctrl-del rnvmf0' "$SCRATCH/events" || fail "the controller is not removed"
 	made=$(grep -c '^ns-add' "$SCRATCH/events")
 	note "${#before[@]} disks before the disconnect, $made at its end"
-	[ "$made" -lt $((${#before[@]} + 64)) ] || fail "disks were added in spite of the disconnect"
+	# Up to eight disks are added at a time.
+	[ "$made" -lt $((${#before[@]} + 16 * SLOWDOWN)) ] || fail "disks were added in spite of the disconnect"
 	gone
 }
 

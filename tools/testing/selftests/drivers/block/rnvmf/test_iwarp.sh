@@ -8,7 +8,7 @@ RDMA_TYPE=siw
 . "$(dirname "$0")/lib.sh"
 
 # The host detects a loss and reconnects quickly.
-CONNECT_OPTIONS=(-k $((2 * SLOWDOWN)) -c 1 --timeout $((5 * SLOWDOWN)))
+CONNECT_OPTIONS=(-k "$SLOWDOWN" -c 1 --timeout $((5 * SLOWDOWN)))
 
 # Less I/O than in other files, because there are many tests.
 VERIFY_OPTIONS=(--io_size=6m)
@@ -177,7 +177,7 @@ disconnect_under_io() {
 	took=$(($(now) - began))
 	LOST=$REMOVED io_fails
 	note "disconnect took $took ms"
-	[ $took -lt $((10000 * SLOWDOWN)) ] || fail "the disconnect took $took ms"
+	at_most "the disconnect took" $took 1000
 }
 
 unloads_while_it_tries() {

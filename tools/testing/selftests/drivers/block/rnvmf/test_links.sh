@@ -112,10 +112,10 @@ near_end_down_for_longer_than_a_keep_alive() {
 # The loss lasts for several reconnect attempts and delays; I/O waits for the one that succeeds.
 down_for_longer_than_attempts_and_pauses() {
 	start_switched
-	connect "$TARGET4" -k "$SLOWDOWN" -c 1 --timeout $((5 * SLOWDOWN))
+	connect "$TARGET4" -k "$SLOWDOWN" -c 1 --timeout $((2 * SLOWDOWN))
 	start_verify
 	cable far down
-	wait_until $((2 * SOON)) tried_twice || fail "no reconnect attempt in progress: $OUTPUT"
+	wait_until "$SOON" tried_twice || fail "no reconnect attempt in progress: $OUTPUT"
 	has "$(ctrl_field "$CTRL" message)" 'timed out after|does not answer'
 	cable far up
 	comes_back
@@ -131,7 +131,7 @@ tried_twice() {
 # I/O waits during the loss, and none fails.
 down_for_less_than_fast_io_fail_tmo() {
 	start_switched
-	connect "$TARGET4" "${IMPATIENT[@]}" -F $((60 * SLOWDOWN)) -l 600
+	connect "$TARGET4" "${IMPATIENT[@]}" -F $((10 * SLOWDOWN)) -l 600
 	start_verify
 	cable near down
 	loses
@@ -152,8 +152,7 @@ io_timeout() {
 down_for_less_than_io_timeout() {
 	start_switched
 	connect "$TARGET4" "${PATIENT[@]}"
-	# On a loaded machine, I/O takes seconds.
-	io_timeout 10000
+	io_timeout 2000
 	start_verify
 	cable near down
 	sleep "$BRIEFLY"
@@ -188,7 +187,8 @@ down_for_longer_than_fast_io_fail_tmo() {
 	start_io
 	began=$(now)
 	cable near down
-	io_fails_after 2 "$began"
+	# The loss takes up to 1.5 times the keep-alive timeout, 1 s. Held writes end after three times the timeout.
+	io_fails_after 2 "$began" $((5500 - 2000 / SLOWDOWN))
 	same "number of fast_io_fail_tmo expiries" 1 "$(logged "$CTRL: fast_io_fail_tmo expired: failing I/O")"
 	cable near up
 	comes_back
@@ -203,7 +203,7 @@ down_for_longer_than_ctrl_loss_tmo() {
 	start_io
 	began=$(now)
 	cable near down
-	io_fails_after 2 "$began"
+	io_fails_after 2 "$began" 2500
 	cable near up
 	is_dead "$LINK_DOWN"
 	connect "$TARGET4" "${IMPATIENT[@]}"
@@ -213,14 +213,14 @@ down_for_longer_than_ctrl_loss_tmo() {
 # A disconnect must not wait for the link.
 disconnect_without_a_link() {
 	start_switched
-	one_takes 3000 disconnects_without_a_link known
+	takes 1000 disconnects_without_a_link known
 }
 
 # Without a neighbour entry soft-RoCE keeps a queue pair while its packets wait for the neighbour to
 # be resolved, which takes 3 s.
 disconnect_without_a_link_address() {
 	start_switched
-	one_takes 4000 disconnects_without_a_link unknown
+	takes 4000 disconnects_without_a_link unknown
 }
 
 # disconnects_without_a_link known|unknown: disconnect with or without a neighbour entry of the

@@ -13,7 +13,7 @@ HOSTILE_PORT=$SERVICE
 OWN=4430
 
 # Time limit for a change of the target to be seen at the host, in seconds.
-FOLLOWED=30
+FOLLOWED=10
 
 setup() {
 	modprobe rnvmf && modprobe rdma_ucm && network_single && hostile_build || return 1
@@ -340,7 +340,7 @@ leave() {
 	began=$(now)
 	disconnect "$CTRL"
 	took=$(($(now) - began))
-	[ $took -lt $((6000 * SLOWDOWN)) ] || fail "the disconnect took $took ms"
+	at_most "the disconnect took" $took 1000
 	gone
 }
 
@@ -431,7 +431,7 @@ disconnect_during_a_rescan() {
 	began=$(now)
 	disconnect "$CTRL"
 	took=$(($(now) - began))
-	[ $took -lt $((10000 * SLOWDOWN)) ] || fail "the disconnect took $took ms"
+	at_most "the disconnect took" $took 1000
 	wait $pid || status=$?
 	same "status of the rescan" 1 $status
 	has "$(<"$SCRATCH/rescan")" 'removed meanwhile'
@@ -441,7 +441,7 @@ disconnect_during_a_rescan() {
 # A connection loss ends a scan; the host scans again after the reconnect.
 loss_during_a_rescan() {
 	EVENTS=0 AFTER=1 hostile list hang-up
-	SERVICE=$HOSTILE_PORT connect "$TARGET4" -c 1 --timeout $((5 * SLOWDOWN))
+	SERVICE=$HOSTILE_PORT connect "$TARGET4" -c 1 --timeout $((2 * SLOWDOWN))
 	expect 1 rnvmf rescan "$CTRL"
 	has "$ERRORS" 'the namespaces are scanned after the reconnect'
 	disconnect "$CTRL"

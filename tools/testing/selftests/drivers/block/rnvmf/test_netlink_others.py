@@ -25,8 +25,6 @@ from pylib import genl, ktap, spec  # noqa: E402
 from pylib.ktap import check, same  # noqa: E402
 from test_netlink import HOSTID, SOON, Dumps, main  # noqa: E402
 
-# Factor for all time limits; more than 1 on a debug kernel.
-SLOWDOWN = int(os.environ.get("RNVMF_SLOWDOWN", "1"))
 # The module's limit.
 MOST_CONTROLLERS = 256
 # Port ID of a netlink socket, different from all PIDs.
@@ -86,7 +84,7 @@ def remove_all(world, numbers):
     request = world.spec.request("disconnect")
     for number in numbers:
         world.send(request, body(request, ctrl_id=number))
-    limit = time.monotonic() + SOON * SLOWDOWN
+    limit = time.monotonic() + SOON
     while set(there_are(world)) & set(numbers):
         check(time.monotonic() < limit, f"of {numbers} controllers remain: {there_are(world)}")
         time.sleep(0.05)
@@ -208,7 +206,7 @@ def a_discovery_is_not_that_of_the_same_port_elsewhere(world):
         number = world.spec.sets["ctrl"]["discovery-id"].number
         number = struct.unpack("=I", dict(genl.attributes(made))[number])[0]
         data = body(get[0], discovery_id=number)
-        limit = time.monotonic() + SOON * SLOWDOWN
+        limit = time.monotonic() + SOON
         # The dump is refused until the log has been read.
         while answer(ours, get[1], data) != 2:
             check(time.monotonic() < limit, f"no log was read: {answer(ours, get[1], data)}")
@@ -311,7 +309,7 @@ class Crowd:
     def __exit__(self, kind, *_):
         self.over.set()
         for thread in self.threads:
-            thread.join(SOON * SLOWDOWN)
+            thread.join(SOON)
         # An earlier exception takes precedence.
         if kind is None:
             check(not any(one.is_alive() for one in self.threads), "a request did not end")
@@ -332,7 +330,7 @@ class Crowd:
 
     def wait(self, condition, otherwise):
         """Wait until `condition()` is true; fail if a thread fails, or after SOON seconds."""
-        limit = time.monotonic() + SOON * SLOWDOWN
+        limit = time.monotonic() + SOON
         while not condition() and not self.problems:
             check(time.monotonic() < limit, otherwise() if callable(otherwise) else otherwise)
             time.sleep(0.05)
@@ -537,9 +535,8 @@ def sets_now_and_then(world, number):
 
 def unloads_while_it_is_asked(world, hogs):
     """Unload the module during requests, and load it again."""
-    limit = SOON * SLOWDOWN
     with contextlib.ExitStack() as undo:
-        undo.callback(subprocess.run, ["modprobe", "rnvmf"], check=True, timeout=limit)
+        undo.callback(subprocess.run, ["modprobe", "rnvmf"], check=True, timeout=SOON)
         ears = undo.enter_context(contextlib.closing(genl.Socket("rnvmf")))
         ears.subscribe("events")
         [number] = waiting(world, 1)
@@ -548,7 +545,7 @@ def unloads_while_it_is_asked(world, hogs):
             hog.send_signal(signal.SIGCONT)
             undo.callback(hog.send_signal, signal.SIGSTOP)
         time.sleep(0.1)
-        subprocess.run(["rmmod", "rnvmf"], check=True, timeout=limit)
+        subprocess.run(["rmmod", "rnvmf"], check=True, timeout=SOON)
     for setter in setters:
         same("status of the process with ctrl-set", 0,
              os.waitstatus_to_exitcode(os.waitpid(setter, 0)[1]))

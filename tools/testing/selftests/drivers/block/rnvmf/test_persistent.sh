@@ -16,7 +16,7 @@ DISCOVERY=nqn.2014-08.org.nvmexpress.discovery
 OWN=4430
 
 # Time limit for a line of the program, in seconds.
-FOLLOWED=30
+FOLLOWED=15
 
 requirements() {
 	need_root && need_modules rnvmf rdma_rxe rdma_ucm nvmet-rdma dummy null_blk &&
@@ -181,7 +181,7 @@ tells_no_changes() {
 	complains 'the target does not support events for discovery log changes; reading its log every 30 s$'
 	follows "following $TARGET4:$SERVICE: 1 record, generation 1" \
 		"rnvmf[0-9]+: connected to nqn.2014-08.org.example:hostile0 at $TARGET4:$SERVICE"
-	wait_until 60 was_polled || fail "the log header was read only $(count log) times"
+	wait_until 35 was_polled || fail "the log header was read only $(count log) times"
 	# The log did not change.
 	same "further output" '' "$(<"$SCRATCH/told")$(<"$SCRATCH/complaints")"
 	kill -TERM "$FOLLOWER"
@@ -214,14 +214,15 @@ connected_again() {
 	[ "$(count connect)" -ge 3 ]
 }
 
-# The discovery connection has a keep-alive, which detects a silent target. The next connection has further
-# Keep Alive commands.
+# The discovery connection has a keep-alive, which detects a silent target.
 falls_silent() {
 	EVENTS=0 AFTER=2 hostile keep-alive silent
-	follow_hostile -k 3 -o json
+	follow_hostile -k "$SLOWDOWN" -o json
 	follows '\{"schema":1,"followed":\{"traddr":"'"$TARGET4"'","trsvcid":4477,.*"genctr":1,"numrec":0\}'
-	complains '"message":"keep-alive: no response from the target in 3 s",.*"next_attempt":[0-9]+'
+	complains '"message":"keep-alive: no response from the target in '"$SLOWDOWN"' s",.*"next_attempt":[0-9]+'
+	# On CPUs that run freely, the next connection may have sent further ones.
 	[ "$(count keep-alive)" -ge 3 ] || fail "$(count keep-alive) Keep Alive commands, expected at least 3"
+	! on_time || same "number of Keep Alive commands" 3 "$(count keep-alive)"
 	kill -TERM "$FOLLOWER"
 	ends 0
 	end_process "$TARGET"

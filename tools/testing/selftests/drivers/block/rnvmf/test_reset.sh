@@ -113,7 +113,7 @@ resets_under_a_flood_of_admin_commands() {
 	done
 	for _ in 1 2 3; do
 		asked=$(wc -l <"$SCRATCH/asked")
-		wait_until 60 asked_since "$asked" || fail "no admin commands are completed"
+		wait_until 20 asked_since "$asked" || fail "no admin commands are completed"
 		run "${RNVMF[@]}" reset "$CTRL"
 	done
 }
@@ -169,28 +169,32 @@ io_goes_on() {
 	pkill -CONT -x fio || true
 }
 
-# reset_ends STATUS PATTERN: the reset must exit with STATUS and a message that matches.
+# reset_ends STATUS PATTERN: the reset must exit with STATUS and a message that matches. If nothing else ends it, it
+# takes up to two connect time-outs, of 2 s each.
 reset_ends() {
 	local status=0
-	wait_until 60 process_ended "$RESET" || fail "the reset did not exit"
+	wait_until 6 process_ended "$RESET" || fail "the reset did not exit"
 	wait "$RESET" || status=$?
 	same "status of the reset with output '$(<"$SCRATCH/reset")'" "$1" $status
 	has "$(<"$SCRATCH/reset")" "$2"
 }
 
+# The state is resetting until the first attempt. Before that, the reset waits for the silent target for 10 s.
 not_two_at_once() {
+	local state=resetting
+	on_time || state='(resetting|connecting)'
 	start_pair
 	connect "$TARGET4"
 	start_reset
 	expect 1 "${RNVMF[@]}" reset "$CTRL"
-	has "$ERRORS" 'the controller is (resetting|connecting)'
+	has "$ERRORS" "the controller is $state"
 	silence_ends
 	comes_back
 }
 
 target_goes_during_a_reset() {
 	start_pair
-	connect "$TARGET4" --timeout $((5 * SLOWDOWN))
+	connect "$TARGET4" --timeout $((2 * SLOWDOWN))
 	start_verify
 	start_reset
 	reset_ends 5 "reset $CTRL: .*; reconnecting continues"
@@ -213,8 +217,7 @@ target_refuses_after_a_reset() {
 
 disconnect_during_a_reset() {
 	start_pair
-	# Less than the time limit of a reset.
-	one_takes 4000 resets_and_disconnects
+	takes 1000 resets_and_disconnects
 }
 
 resets_and_disconnects() {

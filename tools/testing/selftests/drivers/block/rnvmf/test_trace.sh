@@ -232,7 +232,7 @@ bpftrace_measures() {
 		>"$SCRATCH/bpftrace" 2>&1 &
 	tracer=$!
 	defer end_process $tracer
-	wait_until 180 bpftrace_is_ready || fail "bpftrace did not start: $(<"$SCRATCH/bpftrace")"
+	wait_until 60 bpftrace_is_ready || fail "bpftrace did not start: $(<"$SCRATCH/bpftrace")"
 	run dd if="$DISK" of=/dev/null bs=4k count=20 iflag=direct
 	disconnect "$CTRL"
 	expect 1 rmmod rnvmf

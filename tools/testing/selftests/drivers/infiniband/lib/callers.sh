@@ -10,7 +10,7 @@ CALLERS=/sys/kernel/tracing/instances/rnvmf_callers
 ALLOCATIONS=(kmem/kmalloc kmem/kmem_cache_alloc kmem/mm_page_alloc)
 
 # The CPU is part of the key, so that no two CPUs insert the same key. __tracing_map_insert() drops
-# an event if another CPU is inserting its key and is slow, as on an overcommitted host.
+# an event if another CPU is inserting its key and does not run meanwhile.
 COUNTED_BY=common_cpu,common_stacktrace
 
 # callers_start EVENT...: start counting these events.

@@ -17,10 +17,10 @@ rdma_objects_are() {
 	[ "$(rdma_objects)" = "$1" ]
 }
 
-# rdma_back_to OBJECTS: fail unless `rdma_objects` returns to OBJECTS within 30 s. The target frees
+# rdma_back_to OBJECTS: fail unless `rdma_objects` returns to OBJECTS within 20 s. The target frees
 # its objects late.
 rdma_back_to() {
-	wait_until 30 rdma_objects_are "$1" ||
+	wait_until 20 rdma_objects_are "$1" ||
 		fail "RDMA objects leaked: before '$1', now '$(rdma_objects)'"
 }
 

@@ -81,7 +81,7 @@ s = socket.create_connection(('$OWN4', $PORT))
 good = b'0000:000011:000000:00000000000000000000ffffc0000202' + bytes(1)
 $2
 time.sleep(0.5)"
-	sample_fails "^handshake: $1\$" 60
+	sample_fails "^handshake: $1\$"
 	peer_result bad
 	sample_unload
 }

@@ -15,7 +15,7 @@ setup() {
 # prints nothing when it listens.
 program_listens() {
 	peer_start udaddy udaddy -b "$1" "${@:2}"
-	wait_until 40 peer_has_cm_listener || fail "udaddy does not listen: $(<"$SCRATCH/peer-udaddy")"
+	wait_until 15 peer_has_cm_listener || fail "udaddy does not listen: $(<"$SCRATCH/peer-udaddy")"
 }
 
 peer_has_cm_listener() {

@@ -46,10 +46,9 @@ driver_is_c() {
 	[ "$DRIVER" = nvme-rdma ]
 }
 
-# Options of a connection that only the test ends: with a short keep-alive time-out, load on the machine may end
-# it, too.
+# Options of a connection that only the test ends.
 # shellcheck disable=SC2034 # read by the tests
-LASTING=(-k 60)
+LASTING=(-k $((5 * SLOWDOWN)))
 
 # Interfaces of the pair, the target's first, and the number of its routing table.
 PAIR=(rnvmf0 rnvmf1)
@@ -147,7 +146,7 @@ disconnect() {
 }
 
 disconnect_if_there() {
-	[ ! -e "/sys/class/nvme/$1" ] || timeout 60 nvme disconnect -d "$1" >"$SCRATCH/errors" ||
+	[ ! -e "/sys/class/nvme/$1" ] || timeout $((60 * SLOWDOWN)) nvme disconnect -d "$1" >"$SCRATCH/errors" ||
 		[ ! -e "/sys/class/nvme/$1" ]
 }
 

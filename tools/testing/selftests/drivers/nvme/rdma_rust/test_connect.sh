@@ -99,9 +99,9 @@ keep_alive() {
 	connect "$TARGET4" -k 7
 	attribute_is kato 7
 	disconnect "$CTRL"
-	connect "$TARGET4" -k 4
+	connect "$TARGET4" -k "$SLOWDOWN"
 	trace_start "$COMMANDS"
-	wait_until 30 keep_alives 3 || fail "fewer than 3 Keep Alive commands in 30 s"
+	wait_until 3 keep_alives 3 || fail "fewer than 3 Keep Alive commands in $((3 * SLOWDOWN)) s"
 	attribute_is state live
 }
 

@@ -118,7 +118,7 @@ keeps_the_disk() {
 	"$KIT" --report "$SCRATCH/first" --seconds 1 --size 8 --write "$DISK_NAME" --confirm "$IDENTITY" \
 		--erase --down 1 --loss "cat $fifo" true >"$SCRATCH/first.log" 2>&1 &
 	defer end_process $!
-	wait_until $((300 * SLOWDOWN)) grep -qs '"running": "loss' "$SCRATCH/first.json"
+	wait_until 300 grep -qs '"running": "loss' "$SCRATCH/first.json"
 	refuses 'in use: it is open exclusively' --write "$DISK_NAME" --confirm "$IDENTITY" --erase
 	echo >"$fifo"
 	wait $! && fail "a loss that was none passed: $(<"$SCRATCH/first.log")"

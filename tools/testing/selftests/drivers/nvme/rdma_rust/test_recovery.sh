@@ -123,7 +123,7 @@ reset_while_disks_are_added() {
 	for _ in {1..8}; do
 		connect "$TARGET4" "${LASTING[@]}"
 		echo 1 >"/sys/class/nvme/$CTRL/reset_controller"
-		wait_until 60 has_disks 40 || fail "$(disks) disks of 40"
+		wait_until "$SOON" has_disks 40 || fail "$(disks) disks of 40"
 		disconnect "$CTRL"
 	done
 }
@@ -225,7 +225,7 @@ timeout_polls_first() {
 	wait_until "$SOON" has_disk "$CTRL" 1 || fail "$CTRL has no namespace 1"
 	# The target answers within this time.
 	for limit in "/sys/class/nvme/$CTRL"/nvme*n1/queue/io_timeout; do
-		echo 3000 >"$limit"
+		echo $((500 * SLOWDOWN)) >"$limit"
 	done
 	start_unpolled "$(disk "$CTRL" 1)"
 	wait_until "$SOON" nothing_in_flight || fail "the time-out handler did not complete the read"
@@ -243,7 +243,7 @@ is_given_up() {
 	connect "$TARGET4" -l 3
 	start_io
 	port_goes
-	wait_until $((SOON + 3)) is_gone "$CTRL" || fail "$CTRL is in state $(ctrl_field "$CTRL" state)"
+	wait_until 6 is_gone "$CTRL" || fail "$CTRL is in state $(ctrl_field "$CTRL" state)"
 	io_ends
 	has "$(kernel_log)" "$CTRL: Removing"
 }
@@ -256,12 +256,15 @@ io_ends() {
 
 # fast_io_fail_tmo: I/O fails before the controller is given up.
 io_fails_before_it_is_given_up() {
+	local began
 	start_pair
 	connect "$TARGET4" --fast_io_fail_tmo=2 "${LASTING[@]}"
 	start_io
+	began=$(now)
 	port_goes
 	loses
 	io_ends
+	within "I/O failed after" 2000 $(($(now) - began)) 1500
 	state_is "$CTRL" connecting || fail "$CTRL is in state $(ctrl_field "$CTRL" state)"
 	port_is_back
 	comes_back

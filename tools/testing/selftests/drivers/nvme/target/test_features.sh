@@ -154,7 +154,7 @@ passthrough_responds_at_the_end() {
 # A host that is silent for its keep-alive time loses its association; one that sends Keep Alive commands or I/O
 # does not.
 keep_alive() {
-	run "$HOSTILE" "$TARGET4" 4420 "$NQN" cm connect,kato=1000 quiet,ms=15000
+	run "$HOSTILE" "$TARGET4" 4420 "$NQN" cm connect,kato=1000 quiet,ms=$((4000 * SLOWDOWN))
 	has "$OUTPUT" 'quiet disconnected$'
 	connect "$TARGET4" -k $((2 * SLOWDOWN))
 	sleep $((5 * SLOWDOWN))

@@ -163,7 +163,7 @@ set 0x000
 get 0x000' cm connect,kato=0xffffffff set get
 	answers 'cm accepted crqsize 32
 connect 0x000
-quiet disconnected' cm connect,kato=1 quiet,ms=15000
+quiet disconnected' cm connect,kato=1 quiet,ms=$((4000 * SLOWDOWN))
 }
 
 shutdown_and_disable() {

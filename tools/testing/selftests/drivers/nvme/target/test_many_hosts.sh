@@ -81,7 +81,7 @@ connect_and_vanish_over_a_lossy_link() {
 	hosts "$HOSTS"
 	run tc qdisc del dev rnvmf0 root
 	run tc qdisc del dev rnvmf1 root
-	wait_until 60 rdma_objects_are "$OBJECTS" || fail "objects remain: $(rdma_objects)"
+	wait_until 25 rdma_objects_are "$OBJECTS" || fail "objects remain: $(rdma_objects)"
 	target_serves
 	rdma_back_to "$OBJECTS"
 }
@@ -112,7 +112,7 @@ fall_silent() {
 	done
 	silence
 	kill -KILL "${silent[@]}"
-	wait_until 40 rdma_objects_are "$OBJECTS" || fail "objects remain: $(rdma_objects)"
+	wait_until 8 rdma_objects_are "$OBJECTS" || fail "objects remain: $(rdma_objects)"
 	silence_ends
 	target_serves
 	rdma_back_to "$OBJECTS"
@@ -157,7 +157,7 @@ stuck_backend() {
 # A host with connection requests that it never completes must wait; others are served.
 unfinished_requests() {
 	need_core "connects from one address"
-	[ "$SLOWDOWN" = 1 ] || skip "the target waits 15 seconds for a request, also on a slow machine"
+	on_time || skip "the target waits 15 seconds for a request, also on a slow kernel"
 	start_single
 	too_many_connections 8 16 "cm,no-rtu"
 }
@@ -170,7 +170,7 @@ without_a_connect_command() {
 	OBJECTS=$(rdma_objects)
 	too_many_connections 16 32 "cm,hsqsize=1,hrqsize=2"
 	# The target ends connections that are old: the host may have lost them unnoticed.
-	wait_until $((40 * SLOWDOWN)) is_admitted || fail "old connections remain"
+	wait_until 33 is_admitted || fail "old connections remain"
 	for process in "${PROCESSES[@]}"; do
 		end_process "$process"
 	done

@@ -88,7 +88,7 @@ bond_fails_over() {
 	[ "$active" != rnvmf_b1 ] || next=rnvmf_b0
 	echo $next >/sys/class/net/rnvmf_bond/bonding/active_slave
 	# The listener is away for a moment.
-	wait_until 15 accepts || fail "the port does not accept after the failover"
+	wait_until 7 accepts || fail "the port does not accept after the failover"
 	target_serves
 }
 
@@ -154,7 +154,8 @@ port_goes_with_idle_connections() {
 	local hosts=() each
 	start_pair
 	for each in 1 2 3 4; do
-		"$HOSTILE" "$TARGET4" 4420 "$NQN" cm cm,no-rtu cm,qid=1 quiet,ms=20000 >"$SCRATCH/idle$each" 2>&1 &
+		"$HOSTILE" "$TARGET4" 4420 "$NQN" cm cm,no-rtu cm,qid=1 \
+			quiet,ms=$((20000 * SLOWDOWN)) >"$SCRATCH/idle$each" 2>&1 &
 		hosts+=($!)
 		defer end_process $!
 	done
@@ -163,7 +164,7 @@ port_goes_with_idle_connections() {
 	done
 	port_goes
 	for each in "${hosts[@]}"; do
-		wait_until 15 process_ended "$each" || fail "a connection remains"
+		wait_until 3 process_ended "$each" || fail "a connection remains"
 	done
 	has "$(<"$SCRATCH/idle1")" 'quiet disconnected'
 	port_is_back

@@ -15,7 +15,7 @@ device_goes() {
 	local removal
 	rdma link delete rnvmf_rxe0 &
 	removal=$!
-	wait_until 20 process_ended $removal || fail "the removal of rnvmf_rxe0 did not end"
+	wait_until 3 process_ended $removal || fail "the removal of rnvmf_rxe0 did not end"
 }
 
 device_returns() {
@@ -91,7 +91,7 @@ again_and_again() {
 # Connections without a controller, and one that is not established.
 goes_under_idle_connections() {
 	start_pair
-	"$HOSTILE" "$TARGET4" 4420 "$NQN" cm cm,qid=1 cm,no-rtu quiet,ms=20000 >"$SCRATCH/idle" 2>&1 &
+	"$HOSTILE" "$TARGET4" 4420 "$NQN" cm cm,qid=1 cm,no-rtu quiet,ms=$((20000 * SLOWDOWN)) >"$SCRATCH/idle" 2>&1 &
 	IDLE=$!
 	defer end_process $IDLE
 	wait_until 10 idle_are_accepted || fail "$(<"$SCRATCH/idle")"
@@ -112,7 +112,7 @@ driver_of_the_device_is_unloaded() {
 	wildcard_pair
 	connect "$TARGET4"
 	# soft-RoCE holds a reference on its module while it processes a packet.
-	wait_until 60 driver_unloads || fail "$ERRORS"
+	wait_until 15 driver_unloads || fail "$ERRORS"
 	disconnect_if_there "$CTRL"
 	rdma_load
 	rdma_add "" rnvmf_rxe0 rnvmf0

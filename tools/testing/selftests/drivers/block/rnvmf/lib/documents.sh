@@ -14,7 +14,7 @@ HOSTID=${HOSTNQN##*:}
 CONNECTIONS=/etc/rnvmf/connections.conf
 
 # Time limit for a line of a background command, in seconds.
-FOLLOWED=60
+FOLLOWED=20
 
 examples_are_addresses() {
 	interface_up "" rnvmf0 "$MTU" "$EXAMPLE4/24" "$EXAMPLE4_OTHER/24" &&
@@ -82,7 +82,7 @@ state_nothing() {
 }
 
 all_disconnected() {
-	timeout 60 "${RNVMF[@]}" disconnect-all >"$SCRATCH/undone"
+	timeout $((60 * SLOWDOWN)) "${RNVMF[@]}" disconnect-all >"$SCRATCH/undone"
 }
 
 # The example subsystem is connected.

@@ -19,7 +19,7 @@ hostile_setup() {
 CONNECT_OPTIONS=(--ctrl-loss-tmo 0)
 
 # Time limit of a disconnect, in milliseconds.
-AT_ONCE=$((6000 * SLOWDOWN))
+AT_ONCE=1000
 
 # XOR mask that makes an rkey invalid. The upper 24 bits of an rkey are the index of the region,
 # which soft-RoCE keeps below 2^20. A lower bit could give the key of another region, if their lower
@@ -53,7 +53,8 @@ disconnects_at_once() {
 	began=$(now)
 	disconnect "$CTRL"
 	took=$(($(now) - began))
-	[ $took -lt $AT_ONCE ] || fail "the disconnect took $took ms: $(tail -3 "$SCRATCH/seen")"
+	note "disconnect took $took ms, last commands: $(tail -n 3 "$SCRATCH/seen" | paste -sd ,)"
+	at_most "the disconnect took" $took "$AT_ONCE"
 }
 
 leave() {

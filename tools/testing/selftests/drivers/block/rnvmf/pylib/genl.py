@@ -20,7 +20,8 @@ CONTROL, GET_FAMILY, FAMILY_NAME, FAMILY_ID, FAMILY_GROUPS = 16, 3, 2, 1, 7
 GROUP_NAME, GROUP_ID = 1, 2
 
 HEADERS = 20
-TIMEOUT = 60
+# Time limit of a reply, in seconds.
+TIMEOUT = 20 * int(os.environ.get("RNVMF_SLOWDOWN", "1"))
 
 
 def attribute(number, payload=b""):

@@ -6,13 +6,9 @@
 PEER=$HERE/key_peer
 PORT=7174
 
-# Time-out of one step of the sample, in ms. The peer may not run for seconds on a loaded machine. The connection
-# manager resends a lost message after more than 4 s, so tests with packet loss need a longer time-out.
-STEP_MS=$((15000 * SLOWDOWN))
-
-# The same for a peer that is silent.
-# shellcheck disable=SC2034 # read by the tests
-SILENT_MS=$((3000 * SLOWDOWN))
+# Time-out of one step of the sample, in ms. The connection manager resends a lost message after more
+# than 4 s, so tests with packet loss need a longer time-out.
+STEP_MS=$((3000 * SLOWDOWN))
 
 # serves ADDRESS [PARAMETER=VALUE...]: load the sample as server and wait until it listens.
 serves() {

@@ -49,7 +49,7 @@ lose_driver() {
 		[ ! -e "/sys/class/infiniband/$PEER_DEVICE" ] || lose_peer_device
 	fi
 	# soft-RoCE holds a reference on its module while it processes a packet.
-	wait_until 60 driver_unloads || fail "$ERRORS"
+	wait_until 15 driver_unloads || fail "$ERRORS"
 }
 
 driver_unloads() {

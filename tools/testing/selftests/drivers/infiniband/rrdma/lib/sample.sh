@@ -18,7 +18,8 @@ sample_load_in() {
 	defer sample_unload_if_loaded "$SAMPLE"
 }
 
-# Print longer time-outs for a slow kernel, for those of the sample's parameters that are time-outs.
+# Print longer time-outs for a slow kernel, or CPUs that run freely, for those of the sample's parameters that are
+# time-outs.
 sample_limits() {
 	local limit
 	[ "$SLOWDOWN" -gt 1 ] || return 0
