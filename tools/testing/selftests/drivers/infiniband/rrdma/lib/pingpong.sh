@@ -118,7 +118,7 @@ pingpong_passes_acks() {
 # without a peer and with one.
 pingpong_unloads() {
 	local after
-	for after in 0 0.05 0.2 0.5 1; do
+	for after in 0 0.02 0.1 0.3; do
 		pingpong_sample "$1" 4 "size=$2" ${4:+"$4"}
 		sleep $after
 		sample_unload
