@@ -20,6 +20,33 @@ def printed(script):
     return result.stdout
 
 
+class Limits(unittest.TestCase):
+    """Limits of times that a test measured."""
+
+    START = 'fail() { echo "failed: $*"; exit; }; note() { :; }; SLOWDOWN=%d; '
+
+    def verdict(self, script, slowdown=1):
+        """Return what the script prints, `ok` if no limit is exceeded."""
+        return printed(self.START % slowdown + script + "; echo ok")
+
+    def test_at_most(self):
+        self.assertEqual(self.verdict("at_most it 500 500"), "ok\n")
+        self.assertEqual(self.verdict("at_most it 501 500"), "failed: it 501 ms, limit 500 ms\n")
+        self.assertEqual(self.verdict("at_most it 501 500", 4), "ok\n")
+
+    def test_within(self):
+        self.assertEqual(self.verdict("within it 2000 3000 1000"), "ok\n")
+        self.assertEqual(self.verdict("within it 2000 3001 1000"),
+                         "failed: it 3001 ms, expected 2000 to 3000 ms\n")
+        self.assertEqual(self.verdict("within it 2000 1999 1000", 4),
+                         "failed: it 1999 ms, expected 2000 to 6000 ms\n")
+
+    def test_each_try_counts(self):
+        slow = "n=0; attempt() { n=$((n + 1)); TOOK=$((n == 3 ? 11 : 10)); }; takes 10 attempt"
+        self.assertEqual(self.verdict(slow), "failed: try 3 took 11 ms, limit 10 ms\n")
+        self.assertEqual(self.verdict(slow.replace("takes 10", "takes 11")), "ok\n")
+
+
 class InTrap(unittest.TestCase):
     """Deferred commands run in a trap, where `return` alone has the status of what ran before."""
 

@@ -110,6 +110,9 @@ class Run:
                 f"boot timed out after {self._boot_seconds} s"
             note(f"vm: {what}: killed the VM; last lines of the console:")
             _show(self.tail)
+        elif self.status is None and not self.tail:
+            note("vm: the emulator did not start the VM: its own message is above")
+            return FAILED
         elif self.status is None:
             note("vm: the VM ended before COMMAND did; last lines of the console:")
             _show(self.tail)

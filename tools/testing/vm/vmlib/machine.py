@@ -37,7 +37,7 @@ FREE_ARGUMENTS = ["watchdog_thresh=60", "rcupdate.rcu_cpu_stall_timeout=100"]
 # counted time.
 FREE_SLOWDOWN = 4
 
-# The shift of counted time at which the selftests end first: Documentation/build-and-test.rst.
+# The shift of counted time for selftests: Documentation/build-and-test.rst has the measurements.
 SELFTEST_SHIFT = 2
 
 
