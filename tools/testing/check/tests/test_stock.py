@@ -50,3 +50,20 @@ class Signature(unittest.TestCase):
         for data in (b"", b"ELF", MAGIC, b"0" * 11 + MAGIC):
             with self.subTest(data):
                 self.assertEqual(self.left(data), data)
+
+
+class CallSites(unittest.TestCase):
+    """The name of a section is changed, and nothing else."""
+
+    def test_last_name(self):
+        sections = b"\0.rela__mcount_loc\0.text\0"
+        before = b"\x7fELF" + b"__mcount_loc\0 in a string" + sections
+        with tempfile.TemporaryDirectory() as scratch:
+            path = pathlib.Path(scratch, "a.ko")
+            path.write_bytes(before)
+            stock._hide_call_sites(path)  # pylint: disable=protected-access
+            after = path.read_bytes()
+            self.assertEqual(after, before[:-len(sections)] + b"\0.rela__fentry_nop\0.text\0")
+            path.write_bytes(b"\x7fELF without")
+            stock._hide_call_sites(path)  # pylint: disable=protected-access
+            self.assertEqual(path.read_bytes(), b"\x7fELF without")
