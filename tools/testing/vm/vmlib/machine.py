@@ -38,7 +38,7 @@ FREE_ARGUMENTS = ["watchdog_thresh=60", "rcupdate.rcu_cpu_stall_timeout=100"]
 FREE_SLOWDOWN = 4
 
 # The shift of counted time for selftests: Documentation/build-and-test.rst has the measurements.
-SELFTEST_SHIFT = 2
+SELFTEST_SHIFT = 1
 
 
 # CPU features with which the kernel copies and clears memory by string instructions of bytes. The
