@@ -24,6 +24,8 @@
     unsafe_op_in_unsafe_fn
 )]
 
+// Inlining them takes rustdoc longer than the rest of the crate.
+#[doc(no_inline)]
 pub(crate) use kernel::bindings::*;
 use kernel::ffi;
 use pin_init::MaybeZeroable;
