@@ -105,6 +105,8 @@ start_polled() {
 }
 
 comes_back_under_polled_io() {
+	# fio polls while writes are held: for three times the keep-alive timeout, or 30 s without one.
+	CONNECT_OPTIONS=(-k "$SLOWDOWN" -c 1)
 	start_pair
 	connect "$TARGET4" "${KINDS[@]}"
 	start_polled

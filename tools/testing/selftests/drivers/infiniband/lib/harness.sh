@@ -181,6 +181,12 @@ has() {
 	[[ $1 =~ $2 ]] || fail "'$1' does not match '$2'"
 }
 
+# clear_log: have dmesg skip what was logged until now. An emulated machine needs more time for a whole log than for
+# many tests.
+clear_log() {
+	dmesg --clear
+}
+
 # start_log NAME: mark the start of a test in the kernel log.
 start_log() {
 	LOG_MARK="selftest $TEST_FILE $1 $EPOCHREALTIME"
@@ -200,8 +206,24 @@ log_after() {
 
 # Print the kernel log since `start_log`, without the known faults.
 kernel_log() {
-	local log
-	log=$(log_after "$LOG_MARK") || return 1
+	local - IFS=$'\n' log lines number=0
+	set -o noglob
+	# shellcheck disable=SC2207 # mapfile would read a byte at a time
+	lines=($(dmesg))
+	until [[ ${lines[number]} = *"$LOG_MARK" ]]; do
+		number=$((number + 1))
+		if [ $number -ge ${#lines[@]} ]; then
+			note "the kernel log no longer has the line '$LOG_MARK': boot with log_buf_len=1M"
+			return 1
+		fi
+	done
+	lines=("${lines[@]:number + 1}")
+	[ ${#lines[@]} -gt 0 ] || return 0
+	log=${lines[*]}
+	if [[ $log != *'[ cut here ]'* ]]; then
+		printf '%s\n' "$log"
+		return 0
+	fi
 	awk -v known="$KNOWN_FAULTS" '
 		/-\[ cut here \]-/ { trace = 1; kept = "" }
 		!trace { print }
@@ -293,8 +315,7 @@ after_test() {
 run_test() {
 	# A fresh directory: no file of an earlier test can satisfy a wait of this one.
 	local status=0 SKIPPED=$SCRATCH/skipped SCRATCH=$SCRATCH/$1
-	# dmesg skips what was logged before: an emulated machine needs more time for a whole log than for many tests.
-	dmesg --clear
+	clear_log
 	start_log "$1"
 	[ ! -e "$SKIPPED" ] || rm "$SKIPPED"
 	mkdir "$SCRATCH"
@@ -350,6 +371,7 @@ end_file() {
 
 # Last test of every file: undo the set-up, and fail if that fails or the kernel reports a fault.
 leaves_nothing_behind() {
+	clear_log
 	start_log leaves_nothing_behind
 	local status=$KSFT_PASS
 	undo || status=$KSFT_FAIL
@@ -389,6 +411,11 @@ main() {
 	ktap_finished
 }
 
+# load_module MODULE [PARAMETER=VALUE...]: load a module if it is not loaded. modprobe takes a while to find that out.
+load_module() {
+	[ -d "/sys/module/${1//-/_}" ] || modprobe "$@"
+}
+
 # The need_* functions are for `requirements`. They skip the whole file if something is missing.
 
 need_root() {
@@ -401,6 +428,7 @@ need_root() {
 # need_modules MODULE...
 need_modules() {
 	local module
+	! modprobe -aqn "$@" || return 0
 	for module; do
 		modprobe -qn "$module" || {
 			ktap_skip_all "module $module not found"

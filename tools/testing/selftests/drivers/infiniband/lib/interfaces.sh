@@ -9,22 +9,21 @@ RDMA_TYPE=${RDMA_TYPE:-rxe}
 # interface_up NETNS INTERFACE MTU ADDRESS...: set the MTU, bring the interface up and add addresses.
 # An empty NETNS is the current network namespace.
 interface_up() {
-	local where=(${1:+-n "$1"}) interface=$2 mtu=$3 address options
+	local where=(${1:+-n "$1"}) interface=$2 commands="link set $2 mtu $3 up" address
 	shift 3
-	ip "${where[@]}" link set "$interface" mtu "$mtu" up || return 1
 	for address; do
-		options=()
+		commands+=$'\n'"address add $address dev $interface"
 		# Without duplicate address detection the address is usable at once.
-		[[ $address != *:* ]] || options=(nodad)
-		ip "${where[@]}" address add "$address" dev "$interface" "${options[@]}" || return 1
+		[[ $address != *:* ]] || commands+=" nodad"
 	done
+	ip "${where[@]}" -batch - <<<"$commands"
 }
 
 # Load the driver of the RDMA devices.
 rdma_load() {
 	case $RDMA_TYPE in
-	rxe) modprobe rdma_rxe ;;
-	*) modprobe "$RDMA_TYPE" ;;
+	rxe) load_module rdma_rxe ;;
+	*) load_module "$RDMA_TYPE" ;;
 	esac
 }
 

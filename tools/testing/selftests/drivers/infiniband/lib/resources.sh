@@ -9,8 +9,8 @@
 # As the reference of a leak check, call it before the first connection or while all are established:
 # the target frees the objects of a closed connection late.
 rdma_objects() {
-	rdma resource show | sed 's/^[0-9]*: //; s/ cq [0-9]*//' | sort
-	rdma resource show cq | sed '/\[ib_core\]/d; s/ cqn [0-9]*//' | sort
+	{ rdma resource show && rdma resource show cq; } |
+		sed -E '/\[ib_core\]/d; s/^[0-9]+: //; s/ cqn? [0-9]+//' | sort
 }
 
 rdma_objects_are() {

@@ -112,13 +112,18 @@ changed 0'
 	done
 }
 
+# fill_memory: write to free pages, so that zeros from the target are its own.
+fill_memory() {
+	head -c 128M < <(yes rnvmf) >"$SCRATCH/filled"
+	rm "$SCRATCH/filled"
+}
+
 # The host asks for more than the log has. The rest is zero, and not what was in the target's memory. A
 # kernel that clears all pages (init_on_alloc=1, the default of Debian) hides the difference; the debug
 # kernel does not.
 log_longer_than_its_contents() {
 	[ "$TARGET_DRIVER" != nvmet-rdma ] || skip "nvmet-rdma writes uninitialised pages to the host"
-	head -c 128M /dev/urandom >"$SCRATCH/random"
-	rm "$SCRATCH/random"
+	fill_memory
 	answers 'get-log 0x000
 rest 0' admin fill get-log,cdw10=0xffff0001,cdw11=3,len=0x100000 rest
 }
@@ -130,8 +135,7 @@ file_that_was_truncated() {
 	target_namespace "$HOSTILE_NQN" 2 "$BACKEND"
 	defer target_namespace_delete "$HOSTILE_NQN" 2
 	truncate -s 0 "$BACKEND"
-	head -c 128M /dev/urandom >"$SCRATCH/random"
-	rm "$SCRATCH/random"
+	fill_memory
 	answers 'read 0x000
 rest 0' admin io fill read,nsid=2,len=0x100000,nlb=255 rest
 }

@@ -9,7 +9,7 @@ NULLB=/sys/kernel/config/nullb
 # backend_memory NAME MIB BLOCKSIZE [ATTRIBUTE=VALUE...]: create a memory-backed null_blk device.
 backend_memory() {
 	local name=rnvmf_$1 path=$NULLB/rnvmf_$1 setting
-	modprobe null_blk nr_devices=0 && mkdir "$path" || return 1
+	load_module null_blk nr_devices=0 && mkdir "$path" || return 1
 	defer backend_memory_delete "$name"
 	local settings=(memory_backed=1 discard=1 "size=$2" "blocksize=$3")
 	shift 3
@@ -32,7 +32,7 @@ backend_file() {
 
 # backend_loop NAME MIB BLOCKSIZE: create a loop device on a file.
 backend_loop() {
-	modprobe loop && backend_file "$1" "$2" || return 1
+	load_module loop && backend_file "$1" "$2" || return 1
 	BACKEND=$(losetup --find --show --direct-io=off --sector-size "$3" "$BACKEND") || return 1
 	defer losetup --detach "$BACKEND"
 }

@@ -39,13 +39,19 @@ io_fails() {
 }
 
 # io_fails_after SECONDS BEGAN MORE: like `io_fails`; I/O must not fail before SECONDS after the time BEGAN of `now`,
-# nor more than MORE * SLOWDOWN ms later.
+# nor more than MORE * SLOWDOWN ms later. fio reports the error at once, and exits up to 2 s later.
 io_fails_after() {
 	local took
-	io_fails
+	wait_until "$SOON" io_has_failed || fail "no I/O failed within $SOON s"
 	took=$(($(now) - $2))
 	note "I/O failed after $took ms"
 	within "I/O failed after" $(($1 * 1000)) $took "$3"
+	io_fails
+}
+
+# Whether fio has reported an error.
+io_has_failed() {
+	[ -s "$SCRATCH/fio" ]
 }
 
 # is_dead PATTERN: the controller CTRL must be in the state dead, with a message that matches. Its

@@ -15,8 +15,8 @@ TARGET_PARAMETERS=()
 
 # nvmet has one transport of each type, and loads nvmet-rdma if there is none of type rdma.
 target_load() {
-	[ "$TARGET_DRIVER" = nvmet-rdma ] || modprobe -r nvmet-rdma || return 1
-	modprobe "$TARGET_DRIVER" "${TARGET_PARAMETERS[@]}"
+	[ "$TARGET_DRIVER" = nvmet-rdma ] || [ ! -d /sys/module/nvmet_rdma ] || modprobe -r nvmet-rdma || return 1
+	load_module "$TARGET_DRIVER" "${TARGET_PARAMETERS[@]}"
 }
 
 # target_subsystem NQN: create a subsystem that accepts any host.

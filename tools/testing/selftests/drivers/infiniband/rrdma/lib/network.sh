@@ -124,11 +124,11 @@ network_has_lost() {
 
 # gid_index DEVICE ADDRESS: print the index of the address in the device's GID table, for RoCE v2.
 gid_index() {
-	local port=/sys/class/infiniband/$1/ports/1 wanted file index type gid
+	local port=/sys/class/infiniband/$1/ports/1 wanted index type gid
 	wanted=$(gid_of "$2")
-	for file in "$port"/gids/*; do
-		index=${file##*/}
-		read -r gid <"$file" || continue
+	# The table of soft-RoCE has 1024 entries. The core takes the first that is free.
+	for ((index = 0; index < 32; index++)); do
+		read -r gid 2>/dev/null <"$port/gids/$index" || continue
 		[ "$gid" = "$wanted" ] || continue
 		# The entry may be removed at any time.
 		read -r type 2>/dev/null <"$port/gid_attrs/types/$index" || continue
@@ -143,13 +143,18 @@ gid_index() {
 
 # gid_of ADDRESS: print the GID of an IPv4 or IPv6 address in the format of sysfs.
 gid_of() {
-	python3 - "$1" <<-'END'
-		import ipaddress
-		import sys
-		address = ipaddress.ip_address(sys.argv[1])
-		if address.version == 4:
-		    address = ipaddress.IPv6Address(f"::ffff:{address}")
-		digits = address.packed.hex()
-		print(":".join(digits[place:place + 4] for place in range(0, 32, 4)))
-	END
+	local before after zeros=()
+	if [[ $1 != *:* ]]; then
+		IFS=. read -ra after <<<"$1"
+		printf '0000:0000:0000:0000:0000:ffff:%02x%02x:%02x%02x\n' "${after[@]}"
+		return 0
+	fi
+	IFS=: read -ra before <<<"${1%%::*}"
+	if [[ $1 = *::* ]]; then
+		IFS=: read -ra after <<<"${1#*::}"
+		while [ $((${#before[@]} + ${#zeros[@]} + ${#after[@]})) -lt 8 ]; do
+			zeros+=(0)
+		done
+	fi
+	printf '%04x:%04x:%04x:%04x:%04x:%04x:%04x:%04x\n' "${before[@]/#/0x}" "${zeros[@]}" "${after[@]/#/0x}"
 }

@@ -77,7 +77,7 @@ pingpong_peer_disappears() {
 # pingpong_peer_is_missed SERVICE SIZE MTU: kill the program. The service reports no error, so the
 # sample must end when its patience for a reply is exhausted.
 pingpong_peer_is_missed() {
-	pingpong_peer_disappears "$1" "$2" "$3" patience=2000
+	pingpong_peer_disappears "$1" "$2" "$3" "patience=$((500 * SLOWDOWN))"
 	sample_done
 	has "$RESULT" "^[0-9]+ of 1000000 messages of $2 bytes in [0-9]+ us, [0-9]+ lost, [0-9]+ resent$"
 }
@@ -86,12 +86,12 @@ pingpong_peer_is_missed() {
 # program waits forever for a lost message, so the sample sends another one until the program has
 # received and sent all its messages. The program resends nothing. After a message whose last packet
 # is lost, soft-RoCE also drops the whole next message: in one run of 40, 8 messages in a row were
-# lost. The patience allows for 25.
+# lost. The patience allows for 25. Both ends sleep while they wait: to poll costs the emulator time.
 pingpong_tells_loss() {
 	local role
 	network_loss 1
 	for role in server client; do
-		pingpong_start "$1" "$role" 4 "$2" "$3" "$4" "$5 patience=10000" ""
+		pingpong_start "$1" "$role" 4 "$2" "$3" "$4" "$5 patience=10000 events=1" -e
 		sample_done 60
 		has "$RESULT" "^[0-9]+ of $2 messages of $3 bytes in [0-9]+ us(, [0-9]+ lost, [0-9]+ resent)?$"
 		[ "${RESULT%% *}" -ge $(($2 / 2)) ] || fail "$RESULT"

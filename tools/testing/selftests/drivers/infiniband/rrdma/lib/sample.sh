@@ -56,14 +56,19 @@ sample_unload_if_loaded() {
 
 # sample_log: print the log lines of the module since it was loaded, without prefix.
 sample_log() {
-	local log
-	log=$(log_after "$SAMPLE_MARK") || return 1
-	sed -n "s/^\[[^]]*\] $SAMPLE: //p" <<<"$log"
+	dmesg | awk -v mark="$SAMPLE_MARK" -v sample="$SAMPLE: " '
+		found && (at = index($0, "] " sample)) { print substr($0, at + 2 + length(sample)) }
+		index($0, mark) { found = 1 }
+		END { exit !found }'
 }
 
 # sample_says PATTERN: whether a log line of the module matches.
 sample_says() {
-	grep -qE "$1" < <(sample_log)
+	local line
+	while read -r line; do
+		[[ ! $line =~ $1 ]] || return 0
+	done <<<"$(sample_log)"
+	return 1
 }
 
 # sample_waits PATTERN: wait until a log line of the module matches; fail after 15 s.
