@@ -50,14 +50,21 @@ load() {
 	sample_load device_info
 }
 
-# facts OF NAME: print each value that the sample logged for NAME of the object OF.
+# facts OF NAME: print each value that the sample logged for NAME of the object OF; of the lines in LOGGED, if it is
+# set.
 facts() {
-	sample_log | sed -n "s|^$1: $2: ||p"
+	local - IFS=$'\n' line
+	set -o noglob
+	for line in ${LOGGED-$(sample_log)}; do
+		[[ $line != "$1: $2: "* ]] || printf '%s\n' "${line#"$1: $2: "}"
+	done
 }
 
 # fact OF NAME: print the value that the sample logged last.
 fact() {
-	facts "$1" "$2" | tail -n 1
+	local found
+	found=$(facts "$1" "$2")
+	printf '%s\n' "${found##*$'\n'}"
 }
 
 fact_is() {
@@ -86,7 +93,8 @@ devinfo() {
 
 # same_as_devinfo DEVICE: the sample must have logged each value that ibv_devinfo prints.
 same_as_devinfo() {
-	local name value compared=0 of=$1
+	local name value compared=0 of=$1 LOGGED
+	LOGGED=$(sample_log)
 	while read -r name value; do
 		[ "$name" != port ] || of=$1/$value
 		[[ ! $name =~ ^($NOT_OURS)$ ]] || continue
@@ -97,6 +105,7 @@ same_as_devinfo() {
 	[ $compared -ge 55 ] || fail "ibv_devinfo printed only $compared fields, expected at least 55"
 	same "the capabilities" "$(devinfo_capabilities "$1")" \
 		"$(facts "$1" capability | grep -Evx "$UNNAMED" | sort)"
+	unset LOGGED
 	must_agree_on_gids
 }
 
@@ -140,7 +149,8 @@ pairs() {
 }
 
 same_as_rdma() {
-	local name value compared=0
+	local name value compared=0 LOGGED
+	LOGGED=$(sample_log)
 	while read -r name value; do
 		same "$name" "$value" "$(fact "$1" "$name")$(fact "$1/1" "$name")"
 		compared=$((compared + 1))
@@ -158,7 +168,8 @@ same_as_rdma() {
 }
 
 same_as_sysfs() {
-	local sys=/sys/class/infiniband/$1/ports/1 file
+	local sys=/sys/class/infiniband/$1/ports/1 file LOGGED
+	LOGGED=$(sample_log)
 	same "link layer" "$(<"$sys/link_layer")" "$(fact "$1/1" link_layer)"
 	same "P_Key" "$(<"$sys/pkeys/0")" "$(fact "$1/1/0" pkey)"
 	same "network device of GID 0" "$(<"$sys/gid_attrs/ndevs/0")" "$(fact "$1/1/0" gid_netdev)"

@@ -50,14 +50,16 @@ several_at_once() {
 
 all_tell_of_their_parameters() {
 	refusal_is_told
-	local name parameter
+	local name parameter told
 	for name in $(samples); do
 		sample_load "$name"
+		told=$(modinfo -F parm "$SAMPLE")
 		for parameter in "/sys/module/$SAMPLE/parameters"/*; do
 			[ -e "$parameter" ] || continue
-			same "the mode of $parameter" 444 "$(stat -c %a "$parameter")"
-			has "$(modinfo -F parm "$SAMPLE")" "${parameter##*/}:[^ ].* \((bool|uint from|string of)"
+			has "$told" "${parameter##*/}:[^ ].* \((bool|uint from|string of)"
 		done
+		[ ! -e "$parameter" ] ||
+			same "the modes of the parameters of $SAMPLE" 444 "$(stat -c %a "${parameter%/*}"/* | sort -u)"
 		sample_unload
 	done
 }
