@@ -141,7 +141,7 @@ start_connect() {
 		>"$SCRATCH/connect" 2>&1 &
 	CONNECT=$!
 	defer end_process $CONNECT
-	wait_until "$SOON" is_connecting || fail "rnvmf0 is not in state connecting"
+	wait_until "$SOON" state_is rnvmf0 connecting || fail "rnvmf0 is not in state connecting"
 }
 
 # connect_ends STATUS PATTERN: the connect must exit with STATUS and a message that matches.

@@ -72,7 +72,7 @@ unloads_while_connecting() {
 		>"$SCRATCH/connect" 2>&1 &
 	local pid=$!
 	defer end_process $pid
-	wait_until "$SOON" is_connecting || fail "rnvmf0 is not in state connecting"
+	wait_until "$SOON" state_is rnvmf0 connecting || fail "rnvmf0 is not in state connecting"
 	began=$(now)
 	run rmmod rnvmf
 	took=$(($(now) - began))

@@ -116,11 +116,7 @@ connected() {
 }
 
 is_connected() {
-	local controller live=0
-	for controller in /sys/class/rnvmf/*; do
-		! state_is "${controller##*/}" live || live=$((live + 1))
-	done
-	[ "$live" = "$1" ]
+	[ "$(rnvmf show -o json | grep -o '"state":"live"' | wc -l)" = "$1" ]
 }
 
 connects_at_boot_and_disconnects_at_shutdown() {
@@ -222,16 +218,20 @@ is_stopped_while_it_tries() {
 	connections "$CONNECTIONS" "-a $TARGET4 -n $NQN" "-a $NOBODY4 -n $NQN --timeout 600"
 	for unit in rnvmf-late rnvmf; do
 		run "${INSIDE[@]}" systemctl --no-block start $unit.service
-		wait_until "$DONE" is_connecting || fail "$unit.service does not connect: $(<"$SAID")"
+		wait_until "$DONE" is_trying || fail "$unit.service does not connect: $(<"$SAID")"
 		run "${INSIDE[@]}" systemctl stop rnvmf.service
 		is_done rnvmf.service || fail "rnvmf.service is $(unit rnvmf.service ActiveState)"
 		is_done rnvmf-late.service ||
 			fail "rnvmf-late.service is $(unit rnvmf-late.service ActiveState)"
-		! is_connecting || fail "a controller is still connecting: $(rnvmf show)"
+		! is_trying || fail "a controller is still connecting: $(rnvmf show)"
 	done
 	same "list of failed units" '' "$("${INSIDE[@]}" systemctl list-units --failed --plain --no-legend)"
 	has "$(<"$SAID")" "connect to $NOBODY4:4420: interrupted"
 	shuts_down
+}
+
+is_trying() {
+	[[ $(rnvmf show -o json) == *'"state":"connecting"'* ]]
 }
 
 # A stop of the unit leaves a disk with a mounted file system connected.

@@ -196,32 +196,28 @@ start_log() {
 # log_after MARK [OPTION...]: print the kernel log after the line with MARK, as dmesg does with the options; fail
 # if the log no longer has that line.
 log_after() {
-	local mark=$1
+	local - mark=$1 IFS=$'\n' lines number=0
 	shift
-	if ! dmesg "$@" | awk -v mark="$mark" 'found; index($0, mark) { found = 1 } END { exit !found }'; then
-		note "the kernel log no longer has the line '$mark': boot with log_buf_len=1M"
-		return 1
-	fi
-}
-
-# Print the kernel log since `start_log`, without the known faults.
-kernel_log() {
-	local - IFS=$'\n' log lines number=0
 	set -o noglob
 	# shellcheck disable=SC2207 # mapfile would read a byte at a time
-	lines=($(dmesg))
-	until [[ ${lines[number]} = *"$LOG_MARK" ]]; do
+	lines=($(dmesg "$@"))
+	until [[ ${lines[number]} = *"$mark"* ]]; do
 		number=$((number + 1))
 		if [ $number -ge ${#lines[@]} ]; then
-			note "the kernel log no longer has the line '$LOG_MARK': boot with log_buf_len=1M"
+			note "the kernel log no longer has the line '$mark': boot with log_buf_len=1M"
 			return 1
 		fi
 	done
 	lines=("${lines[@]:number + 1}")
-	[ ${#lines[@]} -gt 0 ] || return 0
-	log=${lines[*]}
+	[ ${#lines[@]} = 0 ] || printf '%s\n' "${lines[@]}"
+}
+
+# Print the kernel log since `start_log`, without the known faults.
+kernel_log() {
+	local log
+	log=$(log_after "$LOG_MARK") || return 1
 	if [[ $log != *'[ cut here ]'* ]]; then
-		printf '%s\n' "$log"
+		printf '%s' "${log:+$log$'\n'}"
 		return 0
 	fi
 	awk -v known="$KNOWN_FAULTS" '

@@ -263,10 +263,7 @@ io_fails_before_it_is_given_up() {
 	began=$(now)
 	port_goes
 	loses
-	# fio reports the error at once, and exits up to 2 s later.
-	wait_until "$SOON" [ -s "$SCRATCH/fio" ] || fail "no I/O failed within $SOON s"
-	within "I/O failed after" 2000 $(($(now) - began)) 1500
-	io_ends
+	LOST=$REMOVED io_fails_after 2 "$began" 1500
 	state_is "$CTRL" connecting || fail "$CTRL is in state $(ctrl_field "$CTRL" state)"
 	port_is_back
 	comes_back

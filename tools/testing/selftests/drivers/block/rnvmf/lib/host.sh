@@ -137,10 +137,13 @@ queue_limit() {
 	echo "$value"
 }
 
-# state_is CONTROLLER STATE: whether the controller exists and is in this state.
+# state_is CONTROLLER STATE: whether the controller exists and is in this state, in sysfs and for the program. sysfs
+# has a controller only after its first connect. It is asked first, because a program takes the emulator long.
 state_is() {
 	local state
-	{ read -r state <"/sys/class/rnvmf/$1/state"; } 2>/dev/null && [ "$state" = "$2" ]
+	! { read -r state <"/sys/class/rnvmf/$1/state"; } 2>/dev/null || [ "$state" = "$2" ] || return 1
+	try "${RNVMF[@]}" show "$1" -o json
+	[[ $STATUS = 0 && $OUTPUT == *"\"state\":\"$2\""* ]]
 }
 
 # sees_deleting: wait until the controller CTRL is in the state deleting; fail after 10 s, or if it
@@ -153,11 +156,6 @@ sees_deleting() {
 		[ "$state" != deleting ] || return 0
 	done
 	return 1
-}
-
-# is_connecting: whether a controller is connecting. sysfs has a controller only after its first connect.
-is_connecting() {
-	[[ $(rnvmf show -o json) == *'"state":"connecting"'* ]]
 }
 
 is_not_live() {

@@ -49,9 +49,9 @@ io_fails_after() {
 	io_fails
 }
 
-# Whether fio has reported an error.
+# Whether fio has reported an error with the text LOST.
 io_has_failed() {
-	[ -s "$SCRATCH/fio" ]
+	[[ $(<"$SCRATCH/fio") =~ $LOST ]]
 }
 
 # is_dead PATTERN: the controller CTRL must be in the state dead, with a message that matches. Its

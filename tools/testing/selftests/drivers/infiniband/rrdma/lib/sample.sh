@@ -56,18 +56,21 @@ sample_unload_if_loaded() {
 
 # sample_log: print the log lines of the module since it was loaded, without prefix.
 sample_log() {
-	dmesg | awk -v mark="$SAMPLE_MARK" -v sample="$SAMPLE: " '
-		found && (at = index($0, "] " sample)) { print substr($0, at + 2 + length(sample)) }
-		index($0, mark) { found = 1 }
-		END { exit !found }'
+	local - IFS=$'\n' log line
+	set -o noglob
+	log=$(log_after "$SAMPLE_MARK") || return 1
+	for line in $log; do
+		[[ $line != *"] $SAMPLE: "* ]] || printf '%s\n' "${line#*"] $SAMPLE: "}"
+	done
 }
 
 # sample_says PATTERN: whether a log line of the module matches.
 sample_says() {
-	local line
-	while read -r line; do
+	local - IFS=$'\n' line
+	set -o noglob
+	for line in $(sample_log); do
 		[[ ! $line =~ $1 ]] || return 0
-	done <<<"$(sample_log)"
+	done
 	return 1
 }
 
