@@ -8,7 +8,7 @@ VM leaps meanwhile.
 
 import os
 
-from . import cache, root
+from . import cache, engines, root
 from .log import step
 
 # Regular expressions for paths of the root that the image omits, because no VM reads them.
@@ -28,9 +28,11 @@ ALIGNMENT = 2 << 20
 def make(path, folders, excluded=()):
     """Make an image of folders: pairs of a path outside and a path in the image.
 
-    `excluded` has regular expressions for paths in the image.
+    The outside may be a file, too. A later one hides what an earlier one has at its path.
+    `excluded` has regular expressions for paths in the image. Files keep their times: python does
+    not use bytecode that has another time than the source.
     """
-    root.quietly(["mkfs.erofs", "--quiet", "--all-root", "-T0",
+    root.quietly(["mkfs.erofs", "--quiet", "--all-root",
                   *(f"--exclude-regex={pattern}" for pattern in excluded), path, "/image"],
                  binds=[(outside, f"/image/{inside}") for outside, inside in folders])
     os.truncate(path, -(-path.stat().st_size // ALIGNMENT) * ALIGNMENT)
@@ -38,11 +40,11 @@ def make(path, folders, excluded=()):
 
 def ensure():
     """Return the path of the root's image; make it if missing."""
-    name = "image-" + cache.key(root.name(), LEFT_OUT, ALIGNMENT)
+    name = "image-" + cache.key(root.name(), LEFT_OUT, ALIGNMENT, engines.LIBRARIES, "times")
     return cache.ensure(name, _make) / "root.erofs"
 
 
 def _make(directory):
     source = root.ensure()
     with step("image of the VM's root"):
-        make(directory / "root.erofs", [(source, "")], LEFT_OUT)
+        make(directory / "root.erofs", [(source, ""), *engines.stand_ins(directory)], LEFT_OUT)
