@@ -6,12 +6,12 @@ import re
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
-from . import cache, kernel, probe, root
+from . import cache, crates, kernel, probe, root
 from .log import ToolError, note
 
 CHECKOUT = root.CHECKOUT
 BUILD = CHECKOUT / "build"
-PROGRAM = BUILD / "cargo/release/rnvmf"
+PROGRAM = crates.TARGET / "release/rnvmf"
 CHECK_LAYOUT = CHECKOUT / "tools/boot/check-layout"
 SELFTESTS = CHECKOUT / "tools/testing/selftests"
 
@@ -27,10 +27,6 @@ DEBIAN_12_GLIBC = (2, 36)
 CONSUMERS = {"rrdma_test_": "tools/testing/modules/{0}",
              "rrdma_bench_": "tools/testing/bench/{0}/{0}",
              "rrdma_": "samples/{0}"}
-
-# Crates that cargo builds.
-CRATES = ["drivers/nvme/proto", "drivers/nvme/uapi", "samples/common/formats", "tools/rnvmf",
-          "tools/testing/loom"]
 
 
 def output(release):
@@ -112,8 +108,9 @@ def _modules_for(kdir):
 
 def cargo(verb, crate):
     """Return the cargo command line for a crate of the checkout."""
+    crates.take()
     return ["cargo", verb, "--locked", "--manifest-path", CHECKOUT / crate / "Cargo.toml",
-            "--target-dir", BUILD / "cargo"]
+            "--target-dir", crates.TARGET]
 
 
 def program():
