@@ -230,9 +230,9 @@ hangs() {
 	local -A seen=()
 	for thread in /proc/[0-9]*; do
 		[ -e "$thread/exe" ] && continue
-		[[ $(cat "$thread/stack" 2>/dev/null) == *"[rnvmf]"* ]] || continue
+		[[ $(<"$thread/stack") == *"[rnvmf]"* ]] || continue
 		! grep -qs '^State:.*disk sleep' "$thread/status" || seen[$thread]=${HUNG[$thread]:-$EPOCHSECONDS}
-	done
+	done 2>/dev/null
 	HUNG=()
 	for thread in "${!seen[@]}"; do
 		HUNG[$thread]=${seen[$thread]}

@@ -69,6 +69,7 @@ many_resets_without_growth() {
 # resets_and_back OBJECTS: reset RESETS times under I/O, then check that the RDMA objects are
 # OBJECTS again.
 resets_and_back() {
+	IO_OPTIONS=(--rate_iops=0)
 	start_io
 	resets "$RESETS" all_tags_are_taken
 	end_process $IO

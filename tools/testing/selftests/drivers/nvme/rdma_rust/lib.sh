@@ -84,20 +84,27 @@ pair_meets() {
 # Look up received packets in the local table, and sent ones in the table of the pair first.
 routes_over_pair() {
 	defer routes_as_before
-	ip rule add pref 10 iif "${PAIR[0]}" to "$TARGET4" lookup local &&
-		ip rule add pref 10 iif "${PAIR[1]}" to "$HOST4" lookup local &&
-		ip rule add pref 20 lookup $TABLE && ip rule add pref 30 lookup local &&
-		ip rule del pref 0 &&
-		ip route add "$TARGET4" dev "${PAIR[1]}" src "$HOST4" table $TABLE &&
-		ip route add "$HOST4" dev "${PAIR[0]}" src "$TARGET4" table $TABLE
+	ip -batch - <<-END
+		rule add pref 10 iif ${PAIR[0]} to $TARGET4 lookup local
+		rule add pref 10 iif ${PAIR[1]} to $HOST4 lookup local
+		rule add pref 20 lookup $TABLE
+		rule add pref 30 lookup local
+		rule del pref 0
+		route add $TARGET4 dev ${PAIR[1]} src $HOST4 table $TABLE
+		route add $HOST4 dev ${PAIR[0]} src $TARGET4 table $TABLE
+	END
 }
 
+# Undo as much as there is: a test may have failed between the commands.
 routes_as_before() {
-	ip rule add pref 0 lookup local
-	for rule in 10 10 20 30; do
-		ip rule del pref $rule
-	done
-	ip route flush table $TABLE
+	ip -force -batch - <<-END
+		rule add pref 0 lookup local
+		rule del pref 10
+		rule del pref 10
+		rule del pref 20
+		rule del pref 30
+		route flush table $TABLE
+	END
 }
 
 silence() {
@@ -158,21 +165,26 @@ disk() {
 
 # has_disk CONTROLLER NSID: whether the disk exists, through any path. Sets DISK.
 has_disk() {
-	local path
+	local path number
 	for path in "/sys/class/nvme/$1"/nvme*n*; do
-		[ "$(cat "$path/nsid" 2>/dev/null)" = "$2" ] || continue
+		{ read -r number <"$path/nsid" && [ "$number" = "$2" ]; } || continue
 		# nvme0c1n1 is a path of nvme0n1.
-		DISK=/dev/$(sed -E 's/c[0-9]+n/n/' <<<"${path##*/}")
+		[[ ${path##*/} =~ ^(nvme[0-9]+)(c[0-9]+)?(n[0-9]+)$ ]] || continue
+		DISK=/dev/${BASH_REMATCH[1]}${BASH_REMATCH[3]}
 		[ ! -b "$DISK" ] || return 0
-	done
+	done 2>/dev/null
 	return 1
 }
 
 # ctrl_field CONTROLLER FIELD: print an attribute of the controller. The message is its last log line.
 ctrl_field() {
+	local value=none
 	case $2 in
 	message) kernel_log | grep -F "$1:" | tail -1 ;;
-	*) cat "/sys/class/nvme/$1/$2" 2>/dev/null || echo none ;;
+	*)
+		{ read -r value <"/sys/class/nvme/$1/$2"; } 2>/dev/null || true
+		echo "$value"
+		;;
 	esac
 }
 

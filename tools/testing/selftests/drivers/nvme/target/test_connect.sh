@@ -19,12 +19,13 @@ after_test() {
 
 # Write, read and compare requests of 512 bytes to 1 MiB.
 verifies() {
-	local disk size
+	local disk
 	disk=$(disk "$CTRL" 1)
-	for size in 512 4k 16k 1m; do
-		verify "$disk" --rw=randwrite --bs=$size --size=1m --iodepth=8
-	done
-	verify "$disk" --rw=randrw --bsrange=512-256k --size=4m --iodepth=16
+	verify "$disk" --rw=randwrite --bs=512 --size=128k --iodepth=8
+	verify "$disk" --rw=randwrite --bs=4k --size=512k --iodepth=8
+	verify "$disk" --rw=randwrite --bs=16k --size=1m --iodepth=8
+	verify "$disk" --rw=randwrite --bs=1m --size=2m --iodepth=8
+	verify "$disk" --rw=randrw --bsrange=512-256k --size=2m --iodepth=16
 }
 
 verifies_with() {

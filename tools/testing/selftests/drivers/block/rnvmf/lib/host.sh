@@ -66,7 +66,7 @@ reads_no_more() {
 
 # freezes PROCESS: whether the process waits for the freeze of a queue.
 freezes() {
-	[[ $(cat "/proc/$1/task/$1/stack" "/proc/$1/wchan" 2>/dev/null) == *freeze* ]]
+	[[ $(<"/proc/$1/task/$1/stack")$(<"/proc/$1/wchan") == *freeze* ]] 2>/dev/null
 }
 
 # timed_disconnect CONTROLLER: disconnect and set TOOK to the duration in milliseconds, the start of the program
@@ -205,7 +205,8 @@ port_goes_and_returns() {
 # disk_number: print the disk sequence number of the first disk of CTRL, which is unique since boot;
 # nothing if there is no disk.
 disk_number() {
-	cat "/sys/block/${CTRL}n1/diskseq" 2>/dev/null
+	local number
+	{ read -r number <"/sys/block/${CTRL}n1/diskseq"; } 2>/dev/null && echo "$number"
 }
 
 # other_disk NUMBER: whether the first disk exists and has another sequence number.

@@ -13,12 +13,17 @@ LOST='Link has been severed'
 # shellcheck disable=SC2034 # read by the tests
 REMOVED="$LOST|Input/output error|No space left|No such device"
 
-# start_io: start endless I/O on the first disk of CTRL. IO is the PID of fio.
+# Additional fio options of `start_io`.
+IO_OPTIONS=()
+
+# start_io: start endless I/O on the first disk of CTRL. IO is the PID of fio. On counted time, I/O at full rate
+# would keep the emulator busy for as long as it lasts; the option --rate_iops=0 asks for it.
 start_io() {
-	local disk
+	local disk rate=0
 	disk=$(disk "$CTRL" 1)
-	fio --name=load --filename="$disk" --direct=1 --ioengine=libaio --rw=randrw --bs=16k \
-		--iodepth=8 --numjobs=2 --size=32m --time_based --runtime=600 --minimal \
+	! on_time || rate=400
+	fio --name=load --filename="$disk" --direct=1 --ioengine=libaio --rw=randrw --bs=16k --rate_iops=$rate \
+		--iodepth=8 --numjobs=2 --size=32m --time_based --runtime=600 --minimal "${IO_OPTIONS[@]}" \
 		--output="$SCRATCH/fio-result" >"$SCRATCH/fio" 2>&1 &
 	IO=$!
 	defer end_process $IO

@@ -54,24 +54,32 @@ sample_unload_if_loaded() {
 	[ ! -d "/sys/module/$1" ] || timeout "$COMMAND_SECONDS" modprobe -r "$1"
 }
 
-# sample_log: print the log lines of the module since it was loaded, without prefix.
-sample_log() {
-	local - IFS=$'\n' log line
-	set -o noglob
-	log=$(log_after "$SAMPLE_MARK") || return 1
-	for line in $log; do
-		[[ $line != *"] $SAMPLE: "* ]] || printf '%s\n' "${line#*"] $SAMPLE: "}"
+# sample_lines: set LOG to the log lines of the module since it was loaded, without prefix.
+sample_lines() {
+	local line lines=()
+	log_after "$SAMPLE_MARK" || return 1
+	for line in "${LOG[@]}"; do
+		[[ $line != *"] $SAMPLE: "* ]] || lines+=("${line#*"] $SAMPLE: "}")
 	done
+	LOG=("${lines[@]}")
 }
 
-# sample_says PATTERN: whether a log line of the module matches.
+# sample_log: print the log lines of the module since it was loaded, without prefix.
+sample_log() {
+	local LOG
+	sample_lines || return 1
+	[ ${#LOG[@]} = 0 ] || printf '%s\n' "${LOG[@]}"
+}
+
+# sample_says PATTERN: whether log lines of the module match. SAID is set to these lines.
 sample_says() {
-	local - IFS=$'\n' line
-	set -o noglob
-	for line in $(sample_log); do
-		[[ ! $line =~ $1 ]] || return 0
+	local LOG line
+	SAID=
+	sample_lines || return 1
+	for line in "${LOG[@]}"; do
+		[[ ! $line =~ $1 ]] || SAID+=${SAID:+$'\n'}$line
 	done
-	return 1
+	[ -n "$SAID" ]
 }
 
 # sample_waits PATTERN: wait until a log line of the module matches; fail after 15 s.
@@ -84,7 +92,7 @@ sample_waits() {
 sample_result() {
 	wait_until "${1:-30}" sample_says '^(done|failed|stopped)' ||
 		fail "$SAMPLE did not end its task: $(sample_log | tail -5)"
-	RESULT=$(sample_log | grep -E '^(done|failed|stopped)')
+	RESULT=$SAID
 }
 
 # sample_done [SECONDS]: wait until the task has succeeded. RESULT is the text after "done: ".
