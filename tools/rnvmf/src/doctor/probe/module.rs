@@ -38,15 +38,16 @@ fn is_listed(list: &str, name: &str) -> Probed<bool> {
 
 /// Whether a list of files has a module. Files may be compressed and have hyphens in their names.
 fn contains(text: &str, name: &str) -> bool {
-    let files = text.lines().map(|line| match line.split_once(':') {
-        Some((file, _)) => file,
-        None => line,
-    });
-    let stem = |path: &str| -> Option<String> {
-        let file = path.rsplit('/').next()?;
-        Some(file.split_once(".ko")?.0.replace('-', "_"))
+    let is_of = |line: &str| {
+        let path = line.split_once(':').map_or(line, |(path, _)| path);
+        let file = path.rsplit_once('/').map_or(path, |(_, file)| file);
+        let Some((stem, _)) = file.split_once(".ko") else {
+            return false;
+        };
+        let hyphens_as_underscores = stem.bytes().map(|b| if b == b'-' { b'_' } else { b });
+        hyphens_as_underscores.eq(name.bytes())
     };
-    files.filter_map(stem).any(|each| each == name)
+    text.lines().any(is_of)
 }
 
 #[cfg(test)]
