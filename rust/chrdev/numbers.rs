@@ -28,10 +28,14 @@ impl Numbers {
     ///
     /// # Errors
     ///
-    /// - `EINVAL` if `count` exceeds the number of minor numbers.
+    /// - `EINVAL` if `count` is 0 or exceeds the number of minor numbers.
     /// - `EBUSY` if no major number is free.
     /// - `ENOMEM`.
     pub fn new(name: &CStr, count: u32) -> Result<Arc<Self>> {
+        // C would reserve a major number, which the release of no numbers does not free.
+        if count == 0 {
+            return Err(EINVAL);
+        }
         let mut first = 0;
         // SAFETY: `first` is valid for the call. C copies the name.
         to_result(unsafe {
