@@ -429,18 +429,25 @@ pub struct Refused<T: Operations> {
 }
 
 impl<T: Operations> Refused<T> {
-    /// Gives the request back to the caller of `queue_rq`, which passed `rq`.
+    /// Gives the request back to the caller of `queue_rq`, which passed `rq` of `hctx`.
     ///
     /// A driver may return a request other than `rq` that it had kept, or the status `Ok`. Both are
     /// valid, and are handled by [`finish`](Self::finish).
     ///
     /// The request may have been completed by another thread, reused and queued again meanwhile, and
-    /// then be returned here. That is harmless: the driver owns the request, and the caller does with
-    /// it what the later caller would.
-    pub(super) fn give_back(self, rq: *mut bindings::request) -> bindings::blk_status_t {
+    /// then be returned here. If it was queued to the same hardware queue, the caller does with it what
+    /// the later caller would. It may also have been queued to another disk of the tag set, whose request
+    /// the caller must not get.
+    pub(super) fn give_back(
+        self,
+        rq: *mut bindings::request,
+        hctx: *mut bindings::blk_mq_hw_ctx,
+    ) -> bindings::blk_status_t {
         let Self { request, status } = self;
+        // SAFETY: By the invariants, the driver owns the request, so its hardware queue does not change.
+        let is_of_caller = request.as_raw() == rq && unsafe { (*rq).mq_hctx } == hctx;
 
-        if request.as_raw() == rq && status != Status::Ok {
+        if is_of_caller && status != Status::Ok {
             request.into_raw();
             return status.as_raw();
         }

@@ -103,7 +103,7 @@ impl<T: Operations> Vtable<T> {
 
         match T::queue_rq(queue, disk, request, last, &guard) {
             Ok(()) => Status::Ok.as_raw(),
-            Err(refused) => refused.give_back(rq),
+            Err(refused) => refused.give_back(rq, hctx),
         }
     }
 

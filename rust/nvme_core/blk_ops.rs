@@ -115,7 +115,9 @@ impl<T: Transport> BlkOps<T> {
 
         match T::queue_rq(&queue.data, request, last, &guard) {
             Ok(()) => bindings::nvme_core_const_STS_OK,
-            Err(refused) => Self::not_passed(queue, Self::give_back(queue, refused, rq), last),
+            Err(refused) => {
+                Self::not_passed(queue, Self::give_back(queue, refused, rq, hctx), last)
+            }
         }
     }
 
@@ -212,13 +214,14 @@ impl<T: Transport> BlkOps<T> {
         queue: &HwQueue<T>,
         refused: Refused,
         rq: *mut bindings::request,
+        hctx: *mut bindings::blk_mq_hw_ctx,
     ) -> bindings::blk_status_t {
         if refused.refusal() == Refusal::NoPath {
             // SAFETY: The queue is part of a controller of this transport.
             let controller = unsafe { Controller::<T>::from_raw(queue.ctrl.as_ptr()) };
             controller.weak.recover_if_lost();
         }
-        refused.give_back(rq)
+        refused.give_back(rq, hctx)
     }
 
     /// Returns whether the state of the controller allows the request. The common case calls no C

@@ -259,10 +259,17 @@ impl Refused {
         self.refusal
     }
 
-    /// Gives the request back to the caller of `queue_rq`, which passed `raw`. The transport may
-    /// return another request, which it had kept for a batch.
-    pub(crate) fn give_back(self, raw: *mut bindings::request) -> bindings::blk_status_t {
-        if self.request.as_raw() != raw || self.refusal == Refusal::NoPath {
+    /// Gives the request back to the caller of `queue_rq`, which passed `raw` of `hctx`. The transport
+    /// may return another request, which it had kept for a batch. Another thread may have completed `raw`
+    /// meanwhile; then it may have been queued again, also to another namespace.
+    pub(crate) fn give_back(
+        self,
+        raw: *mut bindings::request,
+        hctx: *mut bindings::blk_mq_hw_ctx,
+    ) -> bindings::blk_status_t {
+        // SAFETY: The request is owned, so its hardware queue does not change.
+        let is_of_caller = self.request.as_raw() == raw && unsafe { (*raw).mq_hctx } == hctx;
+        if !is_of_caller || self.refusal == Refusal::NoPath {
             self.dispose();
             return bindings::nvme_core_const_STS_OK;
         }
