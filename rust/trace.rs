@@ -21,7 +21,8 @@
 //! ```ignore
 //! // drivers/nvme/disk/trace.rs
 //! rrdma::tracepoints! {
-//!     bindings: concat!(env!("RNVMF_GENERATED"), "/trace_generated.rs");
+//!     // SAFETY: The file is what bindgen made of trace.h, whose events copy what they record.
+//!     unsafe bindings: concat!(env!("RNVMF_GENERATED"), "/trace_generated.rs");
 //!
 //!     /// A command is about to be sent to the target.
 //!     fn rnvmf_queue_command(rnvmf_trace_command);
@@ -48,12 +49,16 @@
 /// `STRUCTURE`. It may be called in any context but NMI. The structures are in the module
 /// `bindings`.
 ///
-/// No compiler checks one requirement on the C code of an event: it must use the structure only
-/// during the call, and no memory beyond it.
+/// # Safety
+///
+/// No compiler checks these, so the declaration says `unsafe`:
+///
+/// - The file of `bindings` is the output of bindgen for the header of the tracepoints.
+/// - The C code of an event uses the structure only during the call, and no memory beyond it.
 #[macro_export]
 macro_rules! tracepoints {
     (
-        bindings: $path:expr;
+        unsafe bindings: $path:expr;
         $( $(#[$attribute:meta])* fn $name:ident($event:ident); )+
     ) => {
         #[allow(
@@ -88,7 +93,8 @@ macro_rules! tracepoints {
                         const RECORD: unsafe extern "C" fn(*const bindings::$event) =
                             bindings::[<rust_do_trace_ $name>];
 
-                        // SAFETY: C defined the tracepoint. `key` is its static key.
+                        // SAFETY: By the safety requirements of the macro, C defined the tracepoint. `key`
+                        // is its static key.
                         let is_traced = unsafe {
                             ::kernel::jump_label::static_branch_unlikely!(
                                 bindings::[<__tracepoint_ $name>],
@@ -97,9 +103,9 @@ macro_rules! tracepoints {
                             )
                         };
                         if is_traced {
-                            // SAFETY: `RECORD` is the function of the tracepoint for Rust. It may
-                            // be called in any context. The documentation of the macro requires
-                            // that it uses the structure only during the call.
+                            // SAFETY: By the safety requirements of the macro, `RECORD` is the function of
+                            // the tracepoint for Rust, and uses the structure only during the call. It may
+                            // be called in any context.
                             //
                             // The variables that `event` has captured move into a closure of its
                             // own, so that they are stored in memory only here.

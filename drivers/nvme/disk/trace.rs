@@ -14,7 +14,8 @@ use nvme_rdma_transport::trace::{CommandSource, EndedCommand, QueueId, QueuedCom
 use rrdma::rdma::cm;
 
 rrdma::tracepoints! {
-    bindings: concat!(env!("RNVMF_GENERATED"), "/trace_generated.rs");
+    // SAFETY: The file is what bindgen made of trace.h, whose events copy what they record.
+    unsafe bindings: concat!(env!("RNVMF_GENERATED"), "/trace_generated.rs");
 
     /// A command is about to be sent to the target.
     fn rnvmf_queue_command(rnvmf_trace_command);

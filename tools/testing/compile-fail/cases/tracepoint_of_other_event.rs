@@ -5,7 +5,8 @@
 //! refused: E0308: mismatched types
 
 rrdma::tracepoints! { //~
-    bindings: concat!(env!("RNVMF_GENERATED"), "/trace_generated.rs");
+    // SAFETY: As in drivers/nvme/disk/trace.rs.
+    unsafe bindings: concat!(env!("RNVMF_GENERATED"), "/trace_generated.rs");
 
     #[cfg(not(misuse))]
     fn rnvmf_cm_event(rnvmf_trace_cm_event);
