@@ -39,6 +39,7 @@ mod wait_limits;
 
 pub use claim::{Claim, ClaimGuard};
 pub use completion::TimedCompletion;
+pub(crate) use completion::SLOW;
 pub use deadline::Deadline;
 pub use irq_lock::{IrqLock, IrqLockBackend, IrqLockGuard};
 pub(crate) use lock_class::new_mutex;

@@ -396,7 +396,12 @@ impl<T: Operations> Drop for Disk<T> {
         unsafe { bindings::del_gendisk(self.as_raw()) };
         // `del_gendisk()` has ended the requests of ioctls that are still inside. They get no new
         // ones, so they return.
-        rundown.wait();
+        rundown.wait(|count| {
+            pr_warn!(
+                "{}: has waited for 10 s for {count} calls of the disk\n",
+                self.name()
+            );
+        });
 
         // All requests have ended, but a `queue_rq` that completed its request may still run and
         // hold references to the data.

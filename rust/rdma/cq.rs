@@ -53,8 +53,10 @@ use super::device::DeviceRef;
 use crate::{
     bindings,
     sync::{
+        Deadline,
         Msecs,
-        TimedCompletion, //
+        TimedCompletion,
+        SLOW, //
     }, //
 };
 use core::{
@@ -298,13 +300,20 @@ impl CompletionQueue {
     }
 
     /// Waits for `done`, which a completion in this queue completes. Polls the queue meanwhile if
-    /// only its owner does; the caller must then be in [`drain`](Self::drain). May sleep.
-    pub(super) fn wait(&self, done: &TimedCompletion) {
+    /// only its owner does; the caller must then be in [`drain`](Self::drain). Calls `slow` once if that
+    /// takes longer than 10 s. May sleep.
+    pub(super) fn wait(&self, done: &TimedCompletion, slow: impl FnOnce()) {
         if !self.is_polled_by_owner() {
-            return done.wait();
+            return done.wait_or(slow);
         }
+        let (end, mut slow) = (Deadline::after(SLOW), Some(slow));
         while !done.wait_timeout(Msecs::new(0)) {
             self.pass_time();
+            if end.left() == Msecs::new(0) {
+                if let Some(slow) = slow.take() {
+                    slow();
+                }
+            }
         }
     }
 

@@ -8,6 +8,9 @@ use super::Msecs;
 use crate::bindings;
 use kernel::{prelude::*, types::Opaque};
 
+/// The wait after which [`TimedCompletion::wait_or`] calls its closure.
+pub(crate) const SLOW: Msecs = Msecs::from_secs(10);
+
 /// A reusable completion with a time limit for waits. C: `struct completion`.
 ///
 /// [`complete`](Self::complete) releases one present or future waiter.
@@ -86,6 +89,15 @@ impl TimedCompletion {
     pub fn wait(&self) {
         // SAFETY: By the type invariant, the completion is initialised.
         unsafe { bindings::wait_for_completion_idle(self.inner.get()) };
+    }
+
+    /// Waits as [`wait`](Self::wait) does. If that takes longer than 10 s, calls `slow` once, which may
+    /// log for what: a driver may have kept an object that is waited for.
+    pub fn wait_or(&self, slow: impl FnOnce()) {
+        if !self.wait_timeout(SLOW) {
+            slow();
+            self.wait();
+        }
     }
 
     /// Waits for at most `limit`. Returns `false` on a timeout. Sleeps.

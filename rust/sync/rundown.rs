@@ -83,9 +83,10 @@ impl Rundown {
         was_open
     }
 
-    /// Waits until a closed rundown has no users. Sleeps.
-    pub(crate) fn wait(&self) {
-        self.empty.wait();
+    /// Waits until a closed rundown has no users. Calls `slow` with their number if that takes longer than
+    /// 10 s. Sleeps.
+    pub(crate) fn wait(&self, slow: impl FnOnce(usize)) {
+        self.empty.wait_or(|| slow(self.inside.lock().count));
     }
 }
 

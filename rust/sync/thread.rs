@@ -19,6 +19,7 @@ use kernel::{error::from_err_ptr, fmt, prelude::*, str::CString};
 ///
 /// A thread completes `over` once, as its last action.
 pub struct Thread {
+    name: CString,
     over: Pin<KBox<TimedCompletion>>,
 }
 
@@ -58,7 +59,7 @@ impl Thread {
             return Err(error);
         }
         // INVARIANT: The thread was started, and `main` completes `over`.
-        Ok(Self { over })
+        Ok(Self { name, over })
     }
 
     /// Returns whether the thread has ended, so that dropping this does not wait. Any context.
@@ -86,6 +87,11 @@ impl Thread {
 
 impl Drop for Thread {
     fn drop(&mut self) {
-        self.over.wait();
+        self.over.wait_or(|| {
+            pr_warn!(
+                "has waited for 10 s for the end of the thread {}\n",
+                &*self.name
+            );
+        });
     }
 }

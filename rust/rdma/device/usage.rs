@@ -63,8 +63,14 @@ impl DeviceUsage {
     pub(crate) fn remove(&self, tell: impl FnOnce(&Device)) {
         self.users.close();
         // SAFETY: By the type invariant, the device is registered until this function returns.
-        tell(unsafe { Device::from_raw(self.raw.as_ptr()) });
-        self.users.wait();
+        let device = unsafe { Device::from_raw(self.raw.as_ptr()) };
+        tell(device);
+        self.users.wait(|count| {
+            pr_warn!(
+                "{}: has waited for 10 s until a driver drops its {count} references to the device\n",
+                device.name()
+            );
+        });
     }
 }
 

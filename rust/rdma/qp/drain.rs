@@ -187,7 +187,9 @@ impl<E: QpContext> QueuePair<E> {
             report_refused(self.device(), self.number(), error);
         }
         self.sends.remove(1);
-        self.send_cq().wait(&self.sends.none);
+        self.send_cq().wait(&self.sends.none, || {
+            report_slow(self.device(), self.number());
+        });
     }
 
     /// Moves the queue pair to its error state and waits until it takes no more receives. May
@@ -277,7 +279,10 @@ unsafe fn drain_by_marker(
             unsafe { post(&marker, queue) }
         });
         let Err(error) = posted else {
-            return cq.wait(&marker.handled);
+            // SAFETY: By the safety requirements the queue pair is alive. Its number is constant.
+            return cq.wait(&marker.handled, || {
+                report_slow(device, unsafe { (*queue).qp_num })
+            });
         };
         // The queue is full. The work requests before the marker complete meanwhile.
         let is_full = error == ENOMEM;
@@ -292,6 +297,14 @@ unsafe fn drain_by_marker(
         }
         cq.pass_time();
     }
+}
+
+#[cold]
+fn report_slow(device: &Device, number: u32) {
+    pr_warn!(
+        "{}: queue pair {number}: the drain has waited for 10 s for the device to flush work requests\n",
+        device.name()
+    );
 }
 
 #[cold]

@@ -28,6 +28,10 @@ impl TimedCompletion {
         self.waiters.notify_all();
     }
 
+    pub(crate) fn wait_or(&self, _: impl FnOnce()) {
+        self.wait();
+    }
+
     pub(crate) fn wait(&self) {
         if has(Bug::NoWait) {
             return;

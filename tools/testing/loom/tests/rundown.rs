@@ -33,7 +33,7 @@ impl Guarded {
     fn end(&self) -> bool {
         let closed_it = self.rundown.close();
         assert!(self.rundown.is_closed());
-        self.rundown.wait();
+        self.rundown.wait(|_| ());
         assert!(self.rundown.enter().is_none(), "a user after the wait");
         closed_it
     }
