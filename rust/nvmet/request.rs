@@ -436,8 +436,8 @@ impl<T: RequestHandler> RwOperation<T::Endpoint> for Memory<T> {
     type Data = Sgl;
 
     #[inline]
-    fn rdma_rw(&self) -> Option<&RdmaRw<Sgl, T::Endpoint>> {
-        self.reading.as_ref()
+    fn rdma_rw(&mut self) -> Option<&mut RdmaRw<Sgl, T::Endpoint>> {
+        self.reading.as_mut()
     }
 
     #[inline]
@@ -459,13 +459,13 @@ impl<T: RequestHandler> MessageOperation<T::Endpoint> for Memory<T> {
     type Data = Sgl;
 
     #[inline]
-    fn message(&self) -> &CreditedMessage<T::Endpoint> {
-        &self.completion
+    fn message(&mut self) -> &mut CreditedMessage<T::Endpoint> {
+        &mut self.completion
     }
 
     #[inline]
-    fn rdma_write(&self) -> Option<&RdmaRw<Sgl, T::Endpoint>> {
-        match &self.data {
+    fn rdma_write(&mut self) -> Option<&mut RdmaRw<Sgl, T::Endpoint>> {
+        match &mut self.data {
             Data::Write(write) => Some(write),
             _ => None,
         }

@@ -329,7 +329,8 @@ impl<D: Listed + Send + 'static, E: QpContext> RdmaRw<D, E> {
         self.state().direction == Direction::ToDevice
     }
 
-    /// Returns the data. It is not posted while this can be called. Any context.
+    /// Returns the data. It is not posted while this can be called: to post it takes a mutable reference.
+    /// Any context.
     #[inline]
     pub fn data(&self) -> &D {
         // SAFETY: By the type invariants the state has data.
@@ -392,7 +393,7 @@ impl<D: Listed + Send + 'static, E: QpContext> RdmaRw<D, E> {
     /// `self` and `cqe` must be valid until the completion.
     #[inline(always)]
     unsafe fn post(
-        &self,
+        &mut self,
         queue: &QueuePair<E>,
         cqe: *mut bindings::ib_cqe,
         grace: &rcu::Guard,
@@ -426,7 +427,7 @@ impl<D: Listed + Send + 'static, E: QpContext> RdmaRw<D, E> {
     /// is signalled.
     #[inline]
     unsafe fn post_before(
-        &self,
+        &mut self,
         queue: &QueuePair<E>,
         send: &mut bindings::ib_send_wr,
         grace: &rcu::Guard,
@@ -444,7 +445,7 @@ impl<D: Listed + Send + 'static, E: QpContext> RdmaRw<D, E> {
     ///
     /// `EINVAL` if it belongs to another queue pair, or was posted before.
     #[inline]
-    fn begin(&self, queue: &QueuePair<E>) -> Result<&State<D, E>> {
+    fn begin(&mut self, queue: &QueuePair<E>) -> Result<&State<D, E>> {
         let state = self.state();
         if !ptr::eq(queue, state.queue()) {
             return Err(EINVAL);
@@ -568,7 +569,9 @@ pub trait RwOperation<E: QpContext>: Complete<E> {
     type Data: Listed + Send + 'static;
 
     /// Returns the RDMA read or write; `None` if the operation has none now.
-    fn rdma_rw(&self) -> Option<&RdmaRw<Self::Data, E>>;
+    ///
+    /// The reference is mutable, so nobody has the data that is posted, even if it was leaked.
+    fn rdma_rw(&mut self) -> Option<&mut RdmaRw<Self::Data, E>>;
 
     /// Handles the completion of the RDMA read or write, in place of
     /// [`complete`](Complete::complete), which this calls by default.
@@ -607,10 +610,10 @@ pub trait MessageOperation<E: QpContext>: Complete<E> {
     type Data: Listed + Send + 'static;
 
     /// Returns the message.
-    fn message(&self) -> &CreditedMessage<E>;
+    fn message(&mut self) -> &mut CreditedMessage<E>;
 
     /// Returns the RDMA write; `None` if the operation has none now.
-    fn rdma_write(&self) -> Option<&RdmaRw<Self::Data, E>>;
+    fn rdma_write(&mut self) -> Option<&mut RdmaRw<Self::Data, E>>;
 }
 
 impl<E: QpContext> QueuePair<E> {
@@ -648,9 +651,9 @@ impl<E: QpContext> QueuePair<E> {
         let slot = operation.begin_post_with(moved::<T, E>);
         // SAFETY: Once posted, the body is not accessed.
         let posted = match unsafe { Operation::sent_body_of(slot) }.rdma_rw() {
-            // SAFETY: The body owns the read or write: `RdmaRw` is not `Sync`, and the body can be sent, so
-            // no other thread shares it. Its state is in a `KBox`. Its last work request completes with the
-            // entry.
+            // SAFETY: The reference is mutable, and what it was borrowed from is in the slot, or was leaked.
+            // So nobody else has the read or write, and it is valid until the operation has completed. Its
+            // state is in a `KBox`. Its last work request completes with the entry.
             Some(rdma_rw) => unsafe {
                 Operation::set_failed_flag(slot, &rdma_rw.state().failed);
                 rdma_rw.post(self, slot.as_ptr().cast(), grace)
@@ -701,7 +704,7 @@ impl<E: QpContext> QueuePair<E> {
     #[inline(always)]
     unsafe fn post_body<T: MessageOperation<E>>(
         &self,
-        body: &T,
+        body: &mut T,
         cqe: *mut bindings::ib_cqe,
         invalidate: Option<u32>,
         grace: &rcu::Guard,

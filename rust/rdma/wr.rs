@@ -47,6 +47,7 @@ pub use credited_message::CreditedMessage;
 pub use message::{
     FixedMessage,
     Message,
+    MessageMut,
     Messages,
     MAX_MESSAGE_DATA, //
 };

@@ -189,8 +189,8 @@ pub(crate) struct RwTransfer(pub(crate) RdmaRw<Pages, RcContext>);
 impl RwOperation<RcContext> for RwTransfer {
     type Data = Pages;
 
-    fn rdma_rw(&self) -> Option<&RdmaRw<Pages, RcContext>> {
-        Some(&self.0)
+    fn rdma_rw(&mut self) -> Option<&mut RdmaRw<Pages, RcContext>> {
+        Some(&mut self.0)
     }
 }
 

@@ -316,7 +316,7 @@ impl ConnectedQp {
         &self,
         step: &'static str,
         work: Operation<Work>,
-        build: impl for<'a> FnOnce(&'a Work, &mut Chain<'a, '_, CompletionSink>) -> Result,
+        build: impl for<'a> FnOnce(&'a mut Work, &mut Chain<'a, '_, CompletionSink>) -> Result,
     ) -> Result<(), StepError> {
         self.queue().post_send(work, build).step(step)
     }
@@ -367,7 +367,7 @@ impl ConnectedQp {
         why: &'static str,
         work: Operation<Work>,
         error: Error,
-        build: impl for<'a> FnOnce(&'a Work, &mut Chain<'a, '_, CompletionSink>) -> Result,
+        build: impl for<'a> FnOnce(&'a mut Work, &mut Chain<'a, '_, CompletionSink>) -> Result,
     ) -> Result<Operation<Work>, StepError> {
         expect_unposted(why, self.queue().post_send(work, build), error)
     }

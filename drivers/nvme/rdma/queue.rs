@@ -625,7 +625,8 @@ fn add_built<U: Ulp>(
     guard: &rcu::Guard,
     capsule: Operation<Capsule<Requests<U>>>,
     doorbell: Doorbell,
-    build: impl for<'a> FnOnce(&'a Capsule<Requests<U>>, &mut Chain<'a, '_, Queue<U>>) -> Result + Send,
+    build: impl for<'a> FnOnce(&'a mut Capsule<Requests<U>>, &mut Chain<'a, '_, Queue<U>>) -> Result
+        + Send,
     post_alone: impl FnOnce(
         Operation<Capsule<Requests<U>>>,
     ) -> Result<(), Unposted<Capsule<Requests<U>>>>,

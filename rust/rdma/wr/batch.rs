@@ -179,7 +179,7 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
         &mut self,
         queue: &QueuePair<E>,
         operation: Operation<T>,
-        build: impl for<'a> FnOnce(&'a T, &mut Chain<'a, '_, E>) -> Result + Send,
+        build: impl for<'a> FnOnce(&'a mut T, &mut Chain<'a, '_, E>) -> Result + Send,
     ) -> Result<(), Unposted<T>> {
         // In the common case, the batch is for this queue pair and has room.
         if self.queue != queue.serial() || self.is_full() {

@@ -3,7 +3,7 @@
 //! Builds the work requests of one operation.
 
 use super::{
-    message::Message,
+    message::MessageMut,
     payload::{
         Payload,
         SgeBuilder,
@@ -146,7 +146,7 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
     pub fn register_and_send<D: Scatter>(
         &mut self,
         region: &'a Region<D>,
-        message: &'a Message,
+        message: impl Into<MessageMut<'a>>,
     ) -> Result
     where
         E::QpType: Reliable,
@@ -160,7 +160,7 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
             return Err(ENOBUFS);
         }
         let registered = self.admit(region)?;
-        let sges = message.sges(self.queue)?;
+        let sges = message.into().0.sges(self.queue)?;
         // SAFETY: The work request is in the region, which is borrowed from the operation. The message
         // follows, or the list is truncated.
         unsafe { self.wr_buffer.list.push(region.register(registered)) };
@@ -175,11 +175,11 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
     ///   request.
     /// - `ENOBUFS`: there is no room for another work request.
     #[inline(always)]
-    pub fn send_message(&mut self, message: &'a Message) -> Result
+    pub fn send_message(&mut self, message: impl Into<MessageMut<'a>>) -> Result
     where
         E::QpType: Reliable,
     {
-        let sges = message.sges(self.queue)?;
+        let sges = message.into().0.sges(self.queue)?;
         self.push_message(sges, 1)
     }
 
@@ -193,13 +193,14 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
     #[inline(always)]
     pub fn send_message_with<D: Scatter>(
         &mut self,
-        message: &'a Message,
+        message: impl Into<MessageMut<'a>>,
         region: &'a Region<D>,
     ) -> Result
     where
         E::QpType: Reliable,
     {
         self.check_domain(region)?;
+        let MessageMut(message) = message.into();
         let sges = message.sges(self.queue)?;
         let count = message.append(region)?;
         self.push_message(sges, count)

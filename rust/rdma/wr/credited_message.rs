@@ -27,7 +27,7 @@ use kernel::{
 /// A message that is sent repeatedly on one queue pair. It holds a credit of the send queue as long as it exists,
 /// so the send queue always has room for it.
 ///
-/// It is not `Sync`, so the operation that it is sent with is its only user, and sends it once at a time.
+/// The operation that it is sent with lends it mutably, so it is sent once at a time.
 /// It may be dropped in any context in which a reference to the queue pair may be dropped.
 ///
 /// # Invariants
@@ -50,7 +50,7 @@ where
     /// - `EINVAL`: the message is mapped for another device, or the queue pair was created without
     ///   capacity for sends.
     /// - `EAGAIN`: others hold all credits.
-    pub fn new(message: Message, queue: Arc<QueuePair<E>>) -> Result<Self> {
+    pub fn new(mut message: Message, queue: Arc<QueuePair<E>>) -> Result<Self> {
         message.sges(&queue)?;
         queue.sq_credits.take(1)?;
         // INVARIANT: `sges` has bound the message; the credit was taken above.
@@ -94,7 +94,7 @@ impl<E: QpContext> CreditedMessage<E> {
     /// `EINVAL` if the message belongs to another queue pair.
     #[inline(always)]
     pub(in crate::rdma) fn work_request<'a>(
-        &self,
+        &mut self,
         send: &'a mut MaybeUninit<bindings::ib_send_wr>,
         queue: &QueuePair<E>,
         cqe: *mut bindings::ib_cqe,

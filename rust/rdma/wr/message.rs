@@ -26,10 +26,7 @@ use crate::{
     },
     scatter::Scatter,
 };
-use core::{
-    cell::UnsafeCell,
-    ops::Deref, //
-};
+use core::cell::UnsafeCell;
 use kernel::prelude::*;
 
 /// Maximum number of memory pieces that follow a message, see
@@ -52,8 +49,9 @@ pub struct Message {
 /// Entries of a work request that sends a message, which data may follow.
 ///
 /// They change when the operation is posted again. A device's driver reads the entries of a work
-/// request before the device can execute that, as nvme-rdma expects, too. So they do not change while
-/// a driver reads them.
+/// request before the device can execute that, as nvme-rdma expects, too. Until then, the work requests
+/// borrow the message mutably. So the entries do not change while a driver reads them, even if a message
+/// is leaked.
 struct Entries {
     sges: [bindings::ib_sge; 1 + MAX_MESSAGE_DATA],
     /// Serial number of the queue pair that the entries are for.
@@ -133,12 +131,11 @@ impl Message {
     ///
     /// `EINVAL` if the buffer is mapped for another device.
     #[inline(always)]
-    pub(super) fn sges<E: QpContext>(&self, queue: &QueuePair<E>) -> Result<*mut bindings::ib_sge> {
-        let entries = self.entries.get();
-        // SAFETY: A message is not `Sync`, and belongs to the operation that is being posted. So no
-        // other thread accesses its entries.
-        let owner = unsafe { (*entries).queue };
-        if owner != queue.serial() {
+    pub(super) fn sges<E: QpContext>(
+        &mut self,
+        queue: &QueuePair<E>,
+    ) -> Result<*mut bindings::ib_sge> {
+        if self.entries.get_mut().queue != queue.serial() {
             self.bind(queue.local_memory(), queue.serial())?;
         }
         Ok(self.bound_sges())
@@ -152,10 +149,9 @@ impl Message {
     }
 
     #[cold]
-    fn bind(&self, memory: LocalMemory, queue: u64) -> Result {
+    fn bind(&mut self, memory: LocalMemory, queue: u64) -> Result {
         let first = self.buffer.sge().as_source(memory)?;
-        // SAFETY: As in `sges`, nobody else accesses the entries.
-        let entries = unsafe { &mut *self.entries.get() };
+        let entries = self.entries.get_mut();
         for sge in &mut entries.sges {
             sge.lkey = memory.lkey;
         }
@@ -174,13 +170,12 @@ impl Message {
     ///
     /// `EINVAL` if the device must not read the data, or there are too many pieces.
     #[inline(always)]
-    pub(super) fn append<D: Scatter>(&self, region: &Region<D>) -> Result<i32> {
+    pub(super) fn append<D: Scatter>(&mut self, region: &Region<D>) -> Result<i32> {
         if region.segments() != 1 {
             return self.append_several(region);
         }
         let piece = region.readable_entries()?.next().ok_or(EINVAL)?;
-        // SAFETY: As in `sges`, nobody else accesses the entries.
-        let sge = unsafe { &mut (*self.entries.get()).sges[1] };
+        let sge = &mut self.entries.get_mut().sges[1];
         // The key is that of all entries, by the type invariants.
         (sge.addr, sge.length) = (piece.address(), piece.length());
         Ok(2)
@@ -189,9 +184,8 @@ impl Message {
     /// Appends as [`append`](Self::append) does. Not inlined, so that the common case saves no registers for a
     /// loop.
     #[inline(never)]
-    fn append_several<D: Scatter>(&self, region: &Region<D>) -> Result<i32> {
-        // SAFETY: As in `sges`, nobody else accesses the entries.
-        let sges = unsafe { &mut (*self.entries.get()).sges };
+    fn append_several<D: Scatter>(&mut self, region: &Region<D>) -> Result<i32> {
+        let sges = &mut self.entries.get_mut().sges;
         let mut count = 1;
         for piece in region.readable_entries()? {
             let sge = sges.get_mut(count).ok_or(EINVAL)?;
@@ -246,11 +240,19 @@ impl<const N: usize> FixedMessage<N> {
     }
 }
 
-impl<const N: usize> Deref for FixedMessage<N> {
-    type Target = Message;
+/// A message that is lent to a [`Chain`](super::Chain), which may send it but not exchange it.
+pub struct MessageMut<'a>(pub(super) &'a mut Message);
 
-    #[inline]
-    fn deref(&self) -> &Message {
-        &self.0
+impl<'a> From<&'a mut Message> for MessageMut<'a> {
+    #[inline(always)]
+    fn from(message: &'a mut Message) -> Self {
+        Self(message)
+    }
+}
+
+impl<'a, const N: usize> From<&'a mut FixedMessage<N>> for MessageMut<'a> {
+    #[inline(always)]
+    fn from(message: &'a mut FixedMessage<N>) -> Self {
+        Self(&mut message.0)
     }
 }

@@ -216,12 +216,12 @@ impl<T> Operation<T> {
     /// # Safety
     ///
     /// `slot` must be a result of [`begin_post`](Self::begin_post) or
-    /// [`begin_post_with`](Self::begin_post_with). The result must not be used once the operation may have
-    /// completed.
+    /// [`begin_post_with`](Self::begin_post_with), of which there is no other reference. The result must not be
+    /// used once the operation may have completed.
     #[inline(always)]
-    pub(in crate::rdma) unsafe fn sent_body_of<'a>(slot: NonNull<Slot<T>>) -> &'a T {
-        // SAFETY: By the safety requirements.
-        unsafe { &(*slot.as_ptr()).body }
+    pub(in crate::rdma) unsafe fn sent_body_of<'a>(slot: NonNull<Slot<T>>) -> &'a mut T {
+        // SAFETY: By the safety requirements, the caller owns the slot.
+        unsafe { &mut (*slot.as_ptr()).body }
     }
 
     /// Ends the posting of an operation. The error of `posted` has an errno, and whether some work

@@ -142,7 +142,7 @@ impl<E: QpContext> QueuePair<E> {
     pub fn post_send<T: Complete<E>>(
         &self,
         operation: Operation<T>,
-        build: impl for<'a> FnOnce(&'a T, &mut Chain<'a, '_, E>) -> Result,
+        build: impl for<'a> FnOnce(&'a mut T, &mut Chain<'a, '_, E>) -> Result,
     ) -> Result<(), Unposted<T>> {
         self.post_send_within(&RcuReadLock::new(), operation, build)
     }
@@ -159,7 +159,7 @@ impl<E: QpContext> QueuePair<E> {
         &self,
         grace: &rcu::Guard,
         operation: Operation<T>,
-        build: impl for<'a> FnOnce(&'a T, &mut Chain<'a, '_, E>) -> Result,
+        build: impl for<'a> FnOnce(&'a mut T, &mut Chain<'a, '_, E>) -> Result,
     ) -> Result<(), Unposted<T>> {
         let slot = operation.into_sent::<E>();
         let mut requests = [const { MaybeUninit::uninit() }; MAX_REQUESTS];
@@ -200,13 +200,13 @@ impl<E: QpContext> QueuePair<E> {
         &'q self,
         slot: NonNull<Slot<T>>,
         wr_buffer: WrBuffer<'q>,
-        build: impl for<'a> FnOnce(&'a T, &mut Chain<'a, '_, E>) -> Result,
+        build: impl for<'a> FnOnce(&'a mut T, &mut Chain<'a, '_, E>) -> Result,
     ) -> (WrBuffer<'q>, Result) {
         let before = wr_buffer.list.len();
         let mut chain = Chain::new(self, slot.as_ptr().cast(), wr_buffer);
-        // SAFETY: By the safety requirements the slot is alive. By its signature, `build` can keep
-        // borrows from the body only in the chain.
-        let built = build(unsafe { &(*slot.as_ptr()).body }, &mut chain);
+        // SAFETY: By the safety requirements the slot is alive, and nobody else has it. By its signature,
+        // `build` can keep borrows from the body only in the chain.
+        let built = build(unsafe { &mut (*slot.as_ptr()).body }, &mut chain);
         let (wr_buffer, built) = chain.finish(built);
         // `build` only appends.
         let credits = wr_buffer.list.len().wrapping_sub(before);

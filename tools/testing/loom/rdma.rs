@@ -97,11 +97,11 @@ pub(crate) mod wr {
         pub(crate) fn push(
             &mut self,
             _: &QueuePair<E>,
-            operation: Operation<T>,
-            build: impl for<'a> FnOnce(&'a T, &mut Chain<'a, '_, E>) -> Result<(), Error>,
+            mut operation: Operation<T>,
+            build: impl for<'a> FnOnce(&'a mut T, &mut Chain<'a, '_, E>) -> Result<(), Error>,
         ) -> Result<(), Unposted<T>> {
             assert!(!self.is_full());
-            if let Err(error) = build(&operation, &mut Chain::new()) {
+            if let Err(error) = build(&mut operation, &mut Chain::new()) {
                 return Err(Unposted { error, operation });
             }
             self.operations.push(operation);

@@ -102,8 +102,8 @@ impl TestEnv<'_> {
         let (end, peer) = self.connect()?;
         peer.post_receive(Work::new(self.0.device(), BYTES, Direction::FromDevice)?)?;
         end.post("two messages", self.message(0)?, |work, chain| {
-            send(work, chain)?;
-            send(work, chain)
+            chain.send([work.buffer.sge()])?;
+            chain.send([work.buffer.sge()])
         })?;
         peer.done("message of the posted part")?;
         expect_equal("returned before the drain", end.returned(), 0)?;
@@ -170,6 +170,6 @@ impl TestEnv<'_> {
     }
 }
 
-fn send<'a>(work: &'a Work, chain: &mut Chain<'a, '_, CompletionSink>) -> Result {
+fn send<'a>(work: &'a mut Work, chain: &mut Chain<'a, '_, CompletionSink>) -> Result {
     chain.send([work.buffer.sge()])
 }

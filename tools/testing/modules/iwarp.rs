@@ -96,7 +96,7 @@ fn refusals(queue: &QueuePair<RcContext>) -> Result<(), StepError> {
 fn refused(
     queue: &QueuePair<RcContext>,
     send_buf: Operation<SendBuf>,
-    build: impl for<'a> FnOnce(&'a SendBuf, &mut Chain<'a, '_, RcContext>) -> Result,
+    build: impl for<'a> FnOnce(&'a mut SendBuf, &mut Chain<'a, '_, RcContext>) -> Result,
 ) -> Result<Operation<SendBuf>, StepError> {
     expect_unposted("iWARP", queue.post_send(send_buf, build), EOPNOTSUPP)
 }

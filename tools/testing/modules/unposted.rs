@@ -205,7 +205,7 @@ impl TestEnv<'_> {
         let mut batch = self.batch(4)?;
         push(&mut batch, &end, self.message(0)?, send)?;
         push(&mut batch, &end, self.message(1)?, |work, chain| {
-            send(work, chain)?;
+            chain.send([work.buffer.sge()])?;
             send_pieces(work, chain, self.pieces)
         })?;
         push(&mut batch, &end, self.message(2)?, send)?;
@@ -231,7 +231,7 @@ impl TestEnv<'_> {
         let (end, peer) = self.connect()?;
         let mut batch = self.batch(2)?;
         push(&mut batch, &end, self.message(0)?, |work, chain| {
-            send(work, chain)?;
+            chain.send([work.buffer.sge()])?;
             send_pieces(work, chain, self.pieces)
         })?;
         batch.post(end.queue()).step("part of a single operation")?;
@@ -241,8 +241,8 @@ impl TestEnv<'_> {
 
         let (end, peer) = self.connect()?;
         end.post("part", self.registration(0)?, |work, chain| {
-            register(work, chain)?;
-            send(work, chain)?;
+            chain.register(work.region()?)?;
+            chain.send([work.buffer.sge()])?;
             send_pieces(work, chain, MAX_SGE as u32 - 1)
         })?;
         peer.done("message of the posted part")?;
@@ -418,7 +418,7 @@ impl TestEnv<'_> {
                 for _ in 0..MAX_REQUESTS {
                     chain.send([operation.buffer.sge()])?;
                 }
-                match register_and_send(operation, chain) {
+                match chain.register_and_send(&operation.region, &mut operation.message) {
                     Err(ENOBUFS) => Ok(()),
                     _ => Err(EIO),
                 }
@@ -433,13 +433,13 @@ impl TestEnv<'_> {
 }
 
 fn register_and_send<'a>(
-    operation: &'a RegionMessage,
+    operation: &'a mut RegionMessage,
     chain: &mut Chain<'a, '_, CompletionSink>,
 ) -> Result {
-    chain.register_and_send(&operation.region, &operation.message)
+    chain.register_and_send(&operation.region, &mut operation.message)
 }
 
-fn send<'a>(work: &'a Work, chain: &mut Chain<'a, '_, CompletionSink>) -> Result {
+fn send<'a>(work: &'a mut Work, chain: &mut Chain<'a, '_, CompletionSink>) -> Result {
     chain.send([work.buffer.sge()])
 }
 
@@ -451,7 +451,7 @@ fn send_pieces<'a>(
     chain.send((0..pieces).map(|_| work.buffer.sge()))
 }
 
-fn register<'a>(work: &'a Work, chain: &mut Chain<'a, '_, CompletionSink>) -> Result {
+fn register<'a>(work: &'a mut Work, chain: &mut Chain<'a, '_, CompletionSink>) -> Result {
     chain.register(work.region()?)
 }
 
@@ -459,7 +459,7 @@ fn push(
     batch: &mut Batch<CompletionSink, Work>,
     end: &ConnectedQp,
     work: Operation<Work>,
-    build: impl for<'a> FnOnce(&'a Work, &mut Chain<'a, '_, CompletionSink>) -> Result + Send,
+    build: impl for<'a> FnOnce(&'a mut Work, &mut Chain<'a, '_, CompletionSink>) -> Result + Send,
 ) -> Result<(), StepError> {
     batch.push(end.queue(), work, build).step("push")
 }

@@ -139,14 +139,14 @@ impl<K: CommandKind> Capsule<K> {
     /// Those of the chain.
     #[inline(always)]
     pub(super) fn chain<'a>(
-        &'a self,
+        &'a mut self,
         data_mode: DataMode,
         chain: &mut Chain<'a, '_, K::Queue>,
     ) -> Result {
         match data_mode {
-            DataMode::Nothing => chain.send_message(&self.command),
-            DataMode::InCapsule => chain.send_message_with(&self.command, &self.region),
-            DataMode::ByKey => chain.register_and_send(&self.region, &self.command),
+            DataMode::Nothing => chain.send_message(&mut self.command),
+            DataMode::InCapsule => chain.send_message_with(&mut self.command, &self.region),
+            DataMode::ByKey => chain.register_and_send(&self.region, &mut self.command),
         }
     }
 }

@@ -122,7 +122,7 @@ impl<K: SlotLookup> SendBatch<K> {
         guard: &rcu::Guard,
         mut capsule: Operation<Capsule<K>>,
         doorbell: Doorbell,
-        build: impl for<'a> FnOnce(&'a Capsule<K>, &mut Chain<'a, '_, K::Queue>) -> Result + Send,
+        build: impl for<'a> FnOnce(&'a mut Capsule<K>, &mut Chain<'a, '_, K::Queue>) -> Result + Send,
         post_alone: impl FnOnce(Operation<Capsule<K>>) -> Result<(), Unposted<Capsule<K>>>,
     ) -> Result<(), Unposted<Capsule<K>>> {
         let no_preempt = NoPreempt::begin();
@@ -247,7 +247,7 @@ impl<K: SlotLookup> OpenBatch<'_, K> {
     fn push_built(
         &mut self,
         mut capsule: Operation<Capsule<K>>,
-        build: impl for<'a> FnOnce(&'a Capsule<K>, &mut Chain<'a, '_, K::Queue>) -> Result + Send,
+        build: impl for<'a> FnOnce(&'a mut Capsule<K>, &mut Chain<'a, '_, K::Queue>) -> Result + Send,
     ) -> Result<(), Unposted<Capsule<K>>> {
         if !self.waiting.is_empty() {
             capsule.position = PostPosition::Follows;

@@ -243,7 +243,7 @@ impl<K: SlotLookup> Slot<K> {
         queue: &QueuePair<K::Queue>,
         guard: &rcu::Guard,
         capsule: Operation<Capsule<K>>,
-        build: impl for<'a> FnOnce(&'a Capsule<K>, &mut Chain<'a, '_, K::Queue>) -> Result,
+        build: impl for<'a> FnOnce(&'a mut Capsule<K>, &mut Chain<'a, '_, K::Queue>) -> Result,
     ) -> Result<(), Unposted<Capsule<K>>> {
         queue.post_send_within(guard, capsule, build)
     }

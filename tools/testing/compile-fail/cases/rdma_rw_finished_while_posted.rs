@@ -35,8 +35,8 @@ impl Complete<Peer> for Moved {
 impl RwOperation<Peer> for Moved {
     type Data = Buffer;
 
-    fn rdma_rw(&self) -> Option<&RdmaRw<Buffer, Peer>> {
-        Some(&self.0)
+    fn rdma_rw(&mut self) -> Option<&mut RdmaRw<Buffer, Peer>> {
+        Some(&mut self.0)
     }
 }
 
