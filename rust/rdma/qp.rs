@@ -11,7 +11,8 @@
 //!
 //! Only completions can still use a queue pair that is being dropped. [`QueuePair::drain`] waits
 //! for the last of them, and the drop drains a queue pair that was not drained before. A posted operation
-//! with a `CreditedMessage` or an `RdmaRw` has a reference to its queue pair: drain that explicitly.
+//! with a `CreditedMessage` or an `RdmaRw` has a reference to its queue pair. So whoever connects a queue
+//! pair, by hand or by the connection manager, drains it when he drops it.
 //!
 //! A queue pair that is connected by hand goes from [`Reset`] to [`Rts`]:
 //!
@@ -40,6 +41,7 @@ mod drain;
 mod groups;
 mod init_attr;
 mod numbers;
+mod owned_qp;
 mod partially_posted;
 mod qp_cap;
 mod qp_type;
@@ -93,6 +95,7 @@ pub(super) use deferred_release::{
 };
 pub(super) use groups::Group;
 pub(super) use init_attr::Srq;
+pub(super) use owned_qp::OwnedQp;
 pub(super) use partially_posted::{
     CqeNode,
     ForCompletion,

@@ -181,8 +181,7 @@ pub(crate) fn run<T: Transport>(task: &Arc<SampleTask>) -> Result<Summary, StepE
             peer.path = peer.path.with_service_level(settings.service_level);
             let route = T::Route::find(&pd, &peer).step("route")?;
             let pair = T::connect(init, peer, psn).step("connection")?;
-            let pair = pair.queue_pair().clone();
-            pair.context().set_route(route);
+            pair.queue_pair().context().set_route(route);
             pairs.push(pair, GFP_KERNEL).step("connection")?;
         }
         Ok(())

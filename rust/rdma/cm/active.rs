@@ -30,6 +30,7 @@ use crate::{
         },
         qp::{
             AckTimeout,
+            OwnedQp,
             QpInitAttr,
             QueuePair,
             Reliable,
@@ -311,17 +312,18 @@ impl<E: Endpoint> Addressed<E> {
         Ok(Prepared {
             id,
             route_begun,
-            queue,
+            queue: OwnedQp::new(queue),
         })
     }
 }
 
-/// A CM ID with a queue pair, not yet connected. Receives may be posted.
+/// A CM ID with a queue pair, not yet connected. Receives may be posted. Dropping it drains the queue pair,
+/// which sleeps.
 pub struct Prepared<E: Endpoint> {
     // Dropped before `queue`, to which the CM ID points.
     id: BoundId,
     route_begun: bool,
-    queue: Arc<QueuePair<E>>,
+    queue: OwnedQp<E>,
 }
 
 impl<E: Endpoint> Prepared<E> {
@@ -367,7 +369,7 @@ impl<E: Endpoint> Prepared<E> {
     }
 }
 
-/// A connection whose request was sent.
+/// A connection whose request was sent. Dropping it drains the queue pair, which sleeps.
 pub struct Connecting<E: Endpoint> {
     prepared: Prepared<E>,
     /// The limits of this side.

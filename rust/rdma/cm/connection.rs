@@ -10,7 +10,10 @@ use super::{
 };
 use crate::{
     bindings,
-    rdma::qp::QueuePair, //
+    rdma::qp::{
+        OwnedQp,
+        QueuePair, //
+    }, //
 };
 use kernel::sync::Arc;
 
@@ -18,7 +21,7 @@ use kernel::sync::Arc;
 pub struct Connected<E: Endpoint> {
     // Dropped before `queue`, to which the CM ID points.
     id: BoundId,
-    queue: Arc<QueuePair<E>>,
+    queue: OwnedQp<E>,
     peer: PeerParameters,
     rd_atomic: RdAtomicLimits,
 }
@@ -27,7 +30,7 @@ impl<E: Endpoint> Connected<E> {
     /// Creates the connection of `queue`, which the CM ID `id` has established.
     pub(super) fn new(
         id: BoundId,
-        queue: Arc<QueuePair<E>>,
+        queue: OwnedQp<E>,
         peer: PeerParameters,
         rd_atomic: RdAtomicLimits,
     ) -> Self {

@@ -25,6 +25,7 @@ use crate::{
         device::Device,
         qp::{
             AckTimeout,
+            OwnedQp,
             QpInitAttr,
             QueuePair,
             Reliable,
@@ -147,6 +148,7 @@ impl<E: Endpoint> Incoming<E> {
             stage: Stage::Accept,
             cause: id.ended().unwrap_or(Cause::Code(error)),
         })?;
+        let queue = OwnedQp::new(queue);
         Ok(Accepting { id, queue, peer })
     }
 }
@@ -184,11 +186,11 @@ pub(super) unsafe fn accept(id: &CmId, reply: &mut bindings::rdma_conn_param) ->
 }
 
 /// A request with a queue pair, not yet accepted. Receives may be posted, and should be before the
-/// request is accepted. Dropping it rejects the request.
+/// request is accepted. Dropping it rejects the request, and drains the queue pair, which sleeps.
 pub struct Accepting<E: Endpoint> {
     // Dropped before `queue`, to which the CM ID points.
     id: BoundId,
-    queue: Arc<QueuePair<E>>,
+    queue: OwnedQp<E>,
     peer: PeerParameters,
 }
 

@@ -13,8 +13,8 @@
 //! attributes of a transition are a structure of the [service](super::QpType): none can be left
 //! out, and no others can be set.
 //!
-//! Dropping a state drains and destroys the queue pair; [`Rts`] shares its queue pair with the
-//! other references to it. [`QueuePair::drain`] moves the queue pair from any state to the error
+//! Dropping a state drains the queue pair, also if there are other references to it, and destroys it with
+//! the last of them. [`QueuePair::drain`] moves the queue pair from any state to the error
 //! state, in which posted work requests are flushed. So can the device, which calls
 //! [`QpContext::faulted`].
 //!
@@ -26,6 +26,7 @@ use super::{
         self,
         Error, //
     },
+    OwnedQp,
     QpContext,
     QpInitAttr,
     QpType,
@@ -43,22 +44,22 @@ use kernel::{
 };
 
 /// A queue pair in the RESET state: nothing can be posted.
-pub struct Reset<E: QpContext>(Arc<QueuePair<E>>);
+pub struct Reset<E: QpContext>(OwnedQp<E>);
 
 /// A queue pair in the INIT state: receives can be posted, before the peer starts to send.
 pub struct Init<E: QpContext> {
-    pub(in crate::rdma) queue: Arc<QueuePair<E>>,
+    pub(in crate::rdma) queue: OwnedQp<E>,
     port: u32,
 }
 
 /// A queue pair in the RTR state: it receives, but cannot send yet.
 pub struct Rtr<E: QpContext> {
-    pub(in crate::rdma) queue: Arc<QueuePair<E>>,
+    pub(in crate::rdma) queue: OwnedQp<E>,
     port: u32,
 }
 
-/// A queue pair in the RTS state: it can send and receive.
-pub struct Rts<E: QpContext>(Arc<QueuePair<E>>);
+/// A queue pair in the RTS state: it can send and receive, as long as this is kept.
+pub struct Rts<E: QpContext>(OwnedQp<E>);
 
 /// Creates a queue pair of `init_attr`, to be connected by hand (`ib_create_qp`). `owner` is the
 /// name that `rdma res show qp` prints. May sleep.
@@ -86,7 +87,7 @@ pub fn create<E: QpContext>(
     // SAFETY: `make` creates the queue pair with the attributes that it gets. Nobody else uses it.
     let queue = unsafe { QueuePair::create(init_attr, context, owner, make)? };
     queue.set_idle(true);
-    Ok(Reset(queue))
+    Ok(Reset(OwnedQp::new(queue)))
 }
 
 impl<E: QpContext> Reset<E> {

@@ -13,12 +13,9 @@ use crate::common::{
     step_error::StepError,
     task::SampleTask, //
 };
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
+use kernel::prelude::*;
 use rrdma::{
-    rdma::qp::QueuePair,
+    rdma::qp::Rts,
     sync::{
         Deadline,
         Msecs, //
@@ -60,7 +57,7 @@ impl PingPong {
         &self,
         task: &SampleTask,
         queue: &mut PolledQueue,
-        pairs: &[Arc<QueuePair<QpCtx<P>>>],
+        pairs: &[Rts<QpCtx<P>>],
         patience: Msecs,
         mut refill: impl FnMut() -> Result<(), StepError>,
     ) -> Result<RoundResult, StepError> {
@@ -71,7 +68,9 @@ impl PingPong {
         };
         let limit = if P::RESENDS { LOST } else { patience };
         let mut over = Deadline::after(patience);
-        pairs.iter().for_each(|pair| QpCtx::advance(pair));
+        pairs
+            .iter()
+            .for_each(|pair| QpCtx::advance(pair.queue_pair()));
         loop {
             let progress = queue.wait_for(task, limit, || self.progress(round.received))?;
             match progress.transpose()? {
@@ -90,7 +89,9 @@ impl PingPong {
                 }
                 None if P::RESENDS && over.left() != Msecs::new(0) => {
                     round.resent = round.resent.saturating_add(1);
-                    pairs.iter().for_each(|pair| QpCtx::resend(pair));
+                    pairs
+                        .iter()
+                        .for_each(|pair| QpCtx::resend(pair.queue_pair()));
                 }
                 // A retry count of 7 means unlimited retries on some devices, such as soft-RoCE. So
                 // the missing completion may never come.

@@ -141,6 +141,7 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, StepError> {
     if parameters::fill.get() {
         env.fill()?;
     }
+    env.owned()?;
     env.refusals()?;
     env.paths()?;
     Ok(Summary::new(fmt!(
@@ -189,6 +190,24 @@ impl<S: Connected> Complete<QpCtx<S>> for MessageBuf {
 impl<S: Connected> Receive<QpCtx<S>> for MessageBuf {
     fn buffer(&self) -> Sge<'_> {
         self.0.sge()
+    }
+}
+
+/// A receive that owns a reference to its queue pair.
+struct OwningBuf {
+    buffer: DmaBuffer,
+    _queue: Arc<QueuePair<QpCtx<Rc>>>,
+}
+
+impl Complete<QpCtx<Rc>> for OwningBuf {
+    fn complete(_: Operation<Self>, queue: &QueuePair<QpCtx<Rc>>, _: &Completion<'_>) {
+        queue.context().flushed.fetch_add(1, ordering::Relaxed);
+    }
+}
+
+impl Receive<QpCtx<Rc>> for OwningBuf {
+    fn buffer(&self) -> Sge<'_> {
+        self.buffer.sge()
     }
 }
 
@@ -367,6 +386,22 @@ impl TestEnv<'_> {
             }
         }
         Ok(RECEIVES)
+    }
+
+    /// A receive that owns a reference to its queue pair is flushed when the connection ends.
+    fn owned(&self) -> Result<(), StepError> {
+        let init = Rc::init(self.create()?, self.port).step("initialise")?;
+        let rtr = Rc::rtr(init, self.to_self()?).step("ready to receive")?;
+        let rts = Rc::rts(rtr).step("ready to send")?;
+        let buffer = DmaBuffer::new(self.device().clone(), 64, Direction::FromDevice);
+        let receive = OwningBuf {
+            buffer: buffer.step("receive")?,
+            _queue: rts.queue_pair().clone(),
+        };
+        rts.queue_pair()
+            .post_receive(Operation::new(receive).step("receive")?)
+            .step("receive")?;
+        self.flushes(rts, 1)
     }
 
     /// Destroys a queue pair with a full queue, once for each direction. The device may round up the
