@@ -137,6 +137,13 @@ use core::{
         self,
         NonNull, //
     },
+    sync::atomic::{
+        fence,
+        Ordering::{
+            Acquire,
+            Release, //
+        },
+    },
 };
 use kernel::{
     prelude::*,
@@ -318,7 +325,21 @@ impl<E: QpContext> QueuePair<E> {
         let queue = Arc::pin_init(init, GFP_KERNEL)?;
         // SAFETY: `raw` is alive by the type invariant, and the name is static.
         unsafe { bindings::ib_name_qp(queue.raw.as_ptr(), owner.as_char_ptr()) };
+        queue.receive_events();
         Ok(queue)
+    }
+
+    /// Has the core pass the events of the device from now on. The device may report an event, such as
+    /// a fatal error, as soon as it knows the queue pair, which is before this object is complete. Such
+    /// an event is lost: the queue pair then fails when it is used. C: `__ib_qp_event_handler()`.
+    fn receive_events(&self) {
+        // Orders the initialisation of this object before the handler. Pairs with the fence in `event`.
+        fence(Release);
+        // SAFETY: `raw` is alive by the type invariant. Another thread may only read the field.
+        unsafe {
+            (&raw mut (*self.raw.as_ptr()).registered_event_handler)
+                .write_volatile(Some(Self::event));
+        }
     }
 
     /// Returns the consumer's context. Any context.
@@ -452,9 +473,11 @@ impl<E: QpContext> QueuePair<E> {
     ///
     /// # Safety
     ///
-    /// Called by the device with an event of a queue pair made by
-    /// `Self::create`, whose `qp_context` is `context`.
+    /// Called by the core with an event of a queue pair made by `Self::create`, whose `qp_context` is
+    /// `context`, after `receive_events`.
     unsafe extern "C" fn event(event: *mut bindings::ib_event, context: *mut c_void) {
+        // Pairs with the fence in `receive_events`, whose write the caller has read.
+        fence(Acquire);
         // SAFETY: `context` is the `QueuePair` by the safety requirements. `ib_destroy_qp()` waits
         // until the device has ended its event handlers, and runs before the object is freed.
         let (queue, kind) = unsafe { (&*context.cast::<Self>(), (*event).event) };

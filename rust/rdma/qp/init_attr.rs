@@ -152,7 +152,8 @@ impl<E: QpContext> QpInitAttr<E> {
             None => self.capacity.receives.checked_add(1).ok_or(EINVAL)?,
         };
         Ok(bindings::ib_qp_init_attr {
-            event_handler: Some(QueuePair::<E>::event),
+            // Set when the queue pair is complete, see `QueuePair::receive_events`.
+            event_handler: None,
             qp_context: queue.cast(),
             send_cq: self.send_cq.as_raw(),
             recv_cq: self.receive_cq.as_raw(),

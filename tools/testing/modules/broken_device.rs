@@ -77,6 +77,7 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, StepError> {
             env.part_of_a_batch(EINVAL)?;
         }
         "silent" => env.silent()?,
+        "event" => env.event()?,
         "dereg" => env.region()?,
         "destroy_srq" => env.shared_receives()?,
         _ => env.drain()?,
@@ -137,6 +138,12 @@ impl TestEnv<'_> {
     fn silent(&self) -> Result<(), StepError> {
         let (end, _peer) = self.connect()?;
         end.refuses("message", self.message(0)?, EINVAL, send)?;
+        Ok(())
+    }
+
+    /// The context of a queue pair gets no event before the queue pair is complete; it logs each.
+    fn event(&self) -> Result<(), StepError> {
+        self.connect()?;
         Ok(())
     }
 

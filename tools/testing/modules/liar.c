@@ -9,6 +9,8 @@
  *          work request that is not among them.
  * drain    The driver has drain operations, which do nothing (mlx5, if a queue
  *          is full).
+ * event    A queue pair has a fatal error before it is returned to its creator
+ *          (bnxt_re, when the device recovers).
  *
  * Others fail three times:
  *
@@ -73,6 +75,20 @@ static void drain_nothing(struct ib_qp *qp)
 {
 }
 
+static int create_with_event(struct ib_qp *qp, struct ib_qp_init_attr *attr, struct ib_udata *udata)
+{
+	struct ib_event fatal = {
+		.device = qp->device,
+		.element.qp = qp,
+		.event = IB_EVENT_QP_FATAL,
+	};
+	int ret = honest.create_qp(qp, attr, udata);
+
+	if (!ret)
+		qp->event_handler(&fatal, qp->qp_context);
+	return ret;
+}
+
 static int refuse_error(struct ib_qp *qp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata)
 {
 	if (attr->qp_state == IB_QPS_ERR && refused())
@@ -110,6 +126,8 @@ static int replace(struct ib_device_ops *ops)
 		ops->post_send = post_silent;
 	else if (!strcmp(lie, "drain"))
 		ops->drain_sq = ops->drain_rq = drain_nothing;
+	else if (!strcmp(lie, "event"))
+		ops->create_qp = create_with_event;
 	else if (!strcmp(lie, "error"))
 		ops->modify_qp = refuse_error;
 	else if (!strcmp(lie, "dereg"))

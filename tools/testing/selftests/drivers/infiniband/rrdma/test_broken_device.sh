@@ -40,6 +40,12 @@ posts_that_are_reported_as_refused() { lies post; }
 posts_that_fail_at_a_foreign_request() { lies foreign; }
 posts_that_are_refused_without_the_request() { refuses silent drain; }
 drain_of_the_driver_that_gives_up() { lies drain; }
+
+events_of_incomplete_queue_pairs() {
+	lies event
+	! sample_says '^queue pair: ' || fail "the context of a queue pair got an event: $SAID"
+}
+
 error_state_is_refused() { refuses error drain; }
 deregistration_is_refused() { refuses dereg 'deregister a memory region'; }
 end_of_a_queue_pair_is_refused() { refuses destroy_qp 'destroy a queue pair'; }
@@ -59,6 +65,7 @@ main setup \
 	posts_that_fail_at_a_foreign_request \
 	posts_that_are_refused_without_the_request \
 	drain_of_the_driver_that_gives_up \
+	events_of_incomplete_queue_pairs \
 	error_state_is_refused \
 	deregistration_is_refused \
 	end_of_a_queue_pair_is_refused \
