@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Tests devices that break the rules of the verbs, see `liar.c`. No memory may return to its owner
-//! while such a device uses it.
+//! while such a device uses it. With the lie `hold`, this module is what keeps a device too long.
 
 use common::{
     port_gid::PortGid,
@@ -19,7 +19,11 @@ use common::{
 };
 use kernel::{
     prelude::*,
-    sync::Arc, //
+    sync::Arc,
+    time::{
+        delay::fsleep,
+        Delta, //
+    },
 };
 use pair::{
     CompletionSink,
@@ -78,6 +82,7 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, StepError> {
         }
         "silent" => env.silent()?,
         "event" => env.event()?,
+        "hold" => env.hold(),
         "dereg" => env.region()?,
         "destroy_srq" => env.shared_receives()?,
         _ => env.drain()?,
@@ -145,6 +150,11 @@ impl TestEnv<'_> {
     fn event(&self) -> Result<(), StepError> {
         self.connect()?;
         Ok(())
+    }
+
+    /// The removal of the device has to wait longer than for the drop of any object.
+    fn hold(&self) {
+        fsleep(Delta::from_secs(12));
     }
 
     /// The device does not flush the receives at first.

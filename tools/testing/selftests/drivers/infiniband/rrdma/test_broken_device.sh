@@ -51,6 +51,16 @@ deregistration_is_refused() { refuses dereg 'deregister a memory region'; }
 end_of_a_queue_pair_is_refused() { refuses destroy_qp 'destroy a queue pair'; }
 end_of_a_shared_queue_is_refused() { refuses destroy_srq 'destroy a shared receive queue'; }
 
+# A removal that waits for a driver says so.
+device_that_a_driver_keeps() {
+	explain "rrdma: $DEVICE: has waited for 10 s until a driver drops its [0-9]+ references to the device"
+	defer device_again
+	sample_load test_broken_device "device=$DEVICE" "gid_index=$(gid_index "$DEVICE" "$OWN4")" lie=hold
+	rdma_delete "$DEVICE"
+	same "lines about the wait" 1 "$(logged "$DEVICE: has waited for 10 s until a driver drops")"
+	sample_unload
+}
+
 end_of_a_membership_is_refused() {
 	explain "rrdma: $DEVICE: cannot leave a multicast group: EIO; trying again"
 	liar detach
@@ -70,4 +80,5 @@ main setup \
 	deregistration_is_refused \
 	end_of_a_queue_pair_is_refused \
 	end_of_a_shared_queue_is_refused \
-	end_of_a_membership_is_refused
+	end_of_a_membership_is_refused \
+	device_that_a_driver_keeps
