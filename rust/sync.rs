@@ -12,14 +12,9 @@
 //! - [`IrqLock`]: spinlock that is held with interrupts disabled.
 //! - [`Deadline`]: point in time of the monotonic clock.
 //! - [`WaitLimits`]: time limits and abort condition of an operation.
+//! - [`RcuSection`]: shows that the caller is in an RCU read-side critical section.
 //! - [`RcuSlot`]: optional object that readers access under RCU.
 //! - [`Msecs`]: time span in milliseconds.
-
-use core::mem::{
-    ManuallyDrop,
-    MaybeUninit, //
-};
-use kernel::sync::rcu;
 
 mod claim;
 mod completion;
@@ -29,7 +24,7 @@ mod lock_class;
 mod msecs;
 mod no_preempt;
 mod queue;
-mod rcu_read_lock;
+mod rcu_section;
 mod rcu_slot;
 mod relaxed_bool;
 mod rundown;
@@ -46,7 +41,8 @@ pub(crate) use lock_class::new_mutex;
 pub use msecs::Msecs;
 pub use no_preempt::NoPreempt;
 pub use queue::{OwnedQueue, WorkKind};
-pub(crate) use rcu_read_lock::RcuReadLock;
+pub(crate) use rcu_section::RcuReadLock;
+pub use rcu_section::{rcu_read, RcuSection};
 pub use rcu_slot::RcuSlot;
 pub use relaxed_bool::RelaxedBool;
 pub(crate) use rundown::{Rundown, RundownGuard};
@@ -55,19 +51,3 @@ pub use thread::Thread;
 pub use wait_limits::WaitLimits;
 
 pub use crate::new_irq_lock;
-
-/// Returns a guard of the RCU read-side critical section that the caller is in. It does not end the
-/// section.
-///
-/// # Safety
-///
-/// The critical section lasts while the result is used.
-#[inline]
-pub unsafe fn rcu_guard() -> ManuallyDrop<rcu::Guard> {
-    const { assert!(size_of::<rcu::Guard>() == 0) };
-
-    // SAFETY: The guard has no data, so it needs no initialisation. By the safety requirements of
-    // this function, the critical section that it represents exists. `ManuallyDrop` does not end
-    // it.
-    ManuallyDrop::new(unsafe { MaybeUninit::uninit().assume_init() })
-}

@@ -10,11 +10,8 @@ use super::{
     Request,
     RequestRef, //
 };
-use crate::sysfs::Attribute;
-use kernel::{
-    prelude::*,
-    sync::rcu, //
-};
+use crate::{sync::RcuSection, sysfs::Attribute};
+use kernel::prelude::*;
 
 /// Driver of a disk. C: `struct blk_mq_ops`, and `ioctl` of `struct block_device_operations`.
 ///
@@ -63,7 +60,7 @@ pub trait Operations: Sized + 'static {
     ///
     /// The driver must [start](Request::start) the request before it submits it to the hardware. If
     /// `last` is false, another request or [`commit_rqs`](Self::commit_rqs) follows at once.
-    /// `guard` represents the RCU read-side critical section of the caller. Must not sleep.
+    /// `section` represents the RCU read-side critical section of the caller. Must not sleep.
     ///
     /// # Errors
     ///
@@ -76,7 +73,7 @@ pub trait Operations: Sized + 'static {
         disk: &Self::DiskData,
         request: Request<Self>,
         last: bool,
-        guard: &rcu::Guard,
+        section: &RcuSection,
     ) -> Result<(), Refused<Self>>;
 
     /// Takes requests that blk-mq passes at once, to send them to the device together.
@@ -87,16 +84,16 @@ pub trait Operations: Sized + 'static {
         _queue: &Self::QueueData,
         _disk: &Self::DiskData,
         _requests: impl Iterator<Item = Request<Self>>,
-        _guard: &rcu::Guard,
+        _section: &RcuSection,
     ) {
     }
 
     /// Submits requests that [`queue_rq`](Self::queue_rq) took but deferred because `last` was
-    /// false. `guard` is that of `queue_rq`. Must not sleep.
+    /// false. `section` is that of `queue_rq`. Must not sleep.
     ///
     /// The call may be missing: quiescing a disk stops it. Therefore a `queue_rq` with `last` also
     /// submits deferred requests, and the driver must find them when the device goes away.
-    fn commit_rqs(_queue: &Self::QueueData, _guard: &rcu::Guard) {}
+    fn commit_rqs(_queue: &Self::QueueData, _section: &RcuSection) {}
 
     /// Handles the timeout of a request.
     ///

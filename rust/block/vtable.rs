@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     bindings,
-    sync::rcu_guard, //
+    sync::RcuSection, //
 };
 use core::{
     iter,
@@ -99,9 +99,9 @@ impl<T: Operations> Vtable<T> {
 
         // SAFETY: By the safety requirements of this function, the caller's critical section lasts
         // until this function returns.
-        let guard = unsafe { rcu_guard() };
+        let section = unsafe { RcuSection::of_caller() };
 
-        match T::queue_rq(queue, disk, request, last, &guard) {
+        match T::queue_rq(queue, disk, request, last, section) {
             Ok(()) => Status::Ok.as_raw(),
             Err(refused) => refused.give_back(rq, hctx),
         }
@@ -118,7 +118,7 @@ impl<T: Operations> Vtable<T> {
     /// what it takes from the list of this disk. Called in an RCU read-side critical section.
     unsafe extern "C" fn queue_rqs(list: *mut bindings::rq_list) {
         // SAFETY: By the safety requirements of this function.
-        let (disk_queue, guard) = unsafe { ((*(*list).head).q, rcu_guard()) };
+        let (disk_queue, section) = unsafe { ((*(*list).head).q, RcuSection::of_caller()) };
         let mut before = ptr::null_mut();
 
         loop {
@@ -141,7 +141,7 @@ impl<T: Operations> Vtable<T> {
             // SAFETY: By the safety requirements of this function.
             let requests = iter::from_fn(|| unsafe { Self::take_first(hctx, list) });
 
-            T::queue_rqs(queue, disk, requests, &guard);
+            T::queue_rqs(queue, disk, requests, section);
             before = hctx;
         }
     }
@@ -179,9 +179,9 @@ impl<T: Operations> Vtable<T> {
     unsafe extern "C" fn commit_rqs(hctx: *mut bindings::blk_mq_hw_ctx) {
         // SAFETY: By the safety requirements of this function, `hctx` is initialised, and its data
         // outlives the RCU read-side critical section of the caller, as in `queue_rq`.
-        let (queue, guard) = unsafe { (HwQueue::<T>::data(hctx), rcu_guard()) };
+        let (queue, section) = unsafe { (HwQueue::<T>::data(hctx), RcuSection::of_caller()) };
 
-        T::commit_rqs(queue, &guard);
+        T::commit_rqs(queue, section);
     }
 
     /// Passes the time-out of a request to [`Operations::timeout`]. Work item of blk-mq.

@@ -30,7 +30,7 @@ use kernel::{
 use rrdma::{
     block::poll_timed_out,
     memory,
-    sync::rcu_guard, //
+    sync::RcuSection, //
 };
 
 /// Tables of operations for C.
@@ -110,10 +110,14 @@ impl<T: Transport> BlkOps<T> {
         }
         // SAFETY: The request is started and owned, and is not null. By the safety requirements of
         // this function, the critical section lasts until this function returns.
-        let (request, guard) =
-            unsafe { (Request::from_raw(NonNull::new_unchecked(rq)), rcu_guard()) };
+        let (request, section) = unsafe {
+            (
+                Request::from_raw(NonNull::new_unchecked(rq)),
+                RcuSection::of_caller(),
+            )
+        };
 
-        match T::queue_rq(&queue.data, request, last, &guard) {
+        match T::queue_rq(&queue.data, request, last, section) {
             Ok(()) => bindings::nvme_core_const_STS_OK,
             Err(refused) => {
                 Self::not_passed(queue, Self::give_back(queue, refused, rq, hctx), last)
@@ -134,8 +138,8 @@ impl<T: Transport> BlkOps<T> {
     ) -> bindings::blk_status_t {
         if last && status == bindings::nvme_core_const_STS_OK {
             // SAFETY: The caller is `queue_rq`, which is called in an RCU read-side critical section.
-            let guard = unsafe { rcu_guard() };
-            T::commit_rqs(&queue.data, &guard);
+            let section = unsafe { RcuSection::of_caller() };
+            T::commit_rqs(&queue.data, section);
         }
         status
     }
@@ -152,7 +156,7 @@ impl<T: Transport> BlkOps<T> {
     /// section.
     unsafe extern "C" fn queue_rqs(list: *mut bindings::rq_list) {
         // SAFETY: By the safety requirements of this function.
-        let (disk, guard) = unsafe { ((*(*list).head).q, rcu_guard()) };
+        let (disk, section) = unsafe { ((*(*list).head).q, RcuSection::of_caller()) };
         let mut before = ptr::null_mut();
 
         loop {
@@ -170,7 +174,7 @@ impl<T: Transport> BlkOps<T> {
             // SAFETY: By the safety requirements of this function.
             let requests = iter::from_fn(|| unsafe { Self::take_first(queue, ns, hctx, list) });
 
-            T::queue_rqs(&queue.data, requests, &guard);
+            T::queue_rqs(&queue.data, requests, section);
             before = hctx;
         }
     }
@@ -278,9 +282,9 @@ impl<T: Transport> BlkOps<T> {
     /// `hctx` is valid. Called within an RCU read-side critical section.
     unsafe extern "C" fn commit_rqs(hctx: *mut bindings::blk_mq_hw_ctx) {
         // SAFETY: By the safety requirements of this function.
-        let (queue, guard) = unsafe { (Self::queue(hctx), rcu_guard()) };
+        let (queue, section) = unsafe { (Self::queue(hctx), RcuSection::of_caller()) };
 
-        T::commit_rqs(&queue.data, &guard);
+        T::commit_rqs(&queue.data, section);
     }
 
     /// Polls a hardware queue by [`Transport::poll`].

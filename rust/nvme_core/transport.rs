@@ -10,14 +10,8 @@ use crate::{
     },
     weak_controller::WeakController, //
 };
-use kernel::{
-    prelude::*,
-    str::CStr,
-    sync::{
-        rcu,
-        Arc, //
-    },
-};
+use kernel::{prelude::*, str::CStr, sync::Arc};
+use rrdma::sync::RcuSection;
 
 /// Parameters of all queues of one connect.
 #[derive(Clone, Copy)]
@@ -124,7 +118,7 @@ pub trait Transport: Sized + Send + Sync + 'static {
     /// Sends a request. Must not sleep.
     ///
     /// If `last` is false, another request or [`commit_rqs`](Self::commit_rqs) follows at once.
-    /// `guard` represents the RCU read-side critical section of the caller.
+    /// `section` represents the RCU read-side critical section of the caller.
     ///
     /// # Errors
     ///
@@ -133,17 +127,21 @@ pub trait Transport: Sized + Send + Sync + 'static {
         queue: &Self::Queue,
         request: Request,
         last: bool,
-        guard: &rcu::Guard,
+        section: &RcuSection,
     ) -> Result<(), Refused>;
 
     /// Sends requests that blk-mq passes at once. Must not sleep.
     ///
     /// `requests` starts each request that it returns. The transport [finishes](Refused::finish) those
     /// that cannot be sent. Requests that it does not take are passed to [`queue_rq`](Self::queue_rq).
-    fn queue_rqs(queue: &Self::Queue, requests: impl Iterator<Item = Request>, guard: &rcu::Guard);
+    fn queue_rqs(
+        queue: &Self::Queue,
+        requests: impl Iterator<Item = Request>,
+        section: &RcuSection,
+    );
 
     /// Sends requests that [`queue_rq`](Self::queue_rq) took but deferred. Must not sleep.
-    fn commit_rqs(queue: &Self::Queue, guard: &rcu::Guard);
+    fn commit_rqs(queue: &Self::Queue, section: &RcuSection);
 
     /// Returns whether a device keeps the request with this tag since an earlier connection of the queue.
     /// Such a request never ends. False for a request of the present connection. Any context.

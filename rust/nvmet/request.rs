@@ -58,10 +58,7 @@ use core::{
 };
 use kernel::{
     prelude::*,
-    sync::{
-        rcu,
-        Arc, //
-    },
+    sync::Arc,
     types::Opaque, //
 };
 use rrdma::{
@@ -82,6 +79,7 @@ use rrdma::{
         },
     },
     scatter::Scatterlist,
+    sync::RcuSection,
 };
 
 /// Size of a completion in bytes.
@@ -422,12 +420,12 @@ impl<T: RequestHandler> Request<T> {
     #[inline(always)]
     pub fn send(
         mut self,
-        grace: &rcu::Guard,
+        section: &RcuSection,
         queue: &QueuePair<T::Endpoint>,
         invalidate: Option<u32>,
     ) -> Result<(), Self> {
         self.0.completion.give_back();
-        let posted = queue.post_message_within(grace, self.into_operation(), invalidate);
+        let posted = queue.post_message_within(section, self.into_operation(), invalidate);
         posted.map_err(|unposted| Self(ManuallyDrop::new(unposted.operation)))
     }
 }
@@ -679,7 +677,6 @@ impl<T: RequestHandler> Parsed<T> {
         queue: &QueuePair<T::Endpoint>,
         read: RdmaRw<Sgl, T::Endpoint>,
     ) -> Result<(), (Self, Reading<T>)> {
-        let grace = rcu::read_lock();
         let memory = self.0;
         // There is nothing to drop.
         // INVARIANT: This is such a command.
@@ -688,7 +685,7 @@ impl<T: RequestHandler> Parsed<T> {
         mem::forget(self);
         // SAFETY: `begin` got the memory from an operation, and this has owned it since.
         let operation = unsafe { Operation::from_raw(memory) };
-        let posted = queue.post_rdma_rw_within(&grace, operation);
+        let posted = queue.post_rdma_rw(operation);
         posted.map_err(|unposted| {
             let mut operation = unposted.operation;
             let read = operation.reading.take();

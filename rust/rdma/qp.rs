@@ -125,6 +125,7 @@ use crate::{
     errno::check,
     sync::{
         new_mutex,
+        RcuSection,
         RelaxedBool,
         TimedCompletion, //
     },
@@ -153,7 +154,6 @@ use kernel::{
             ordering,
             Atomic, //
         },
-        rcu,
         Arc,
         Mutex, //
     },
@@ -514,7 +514,7 @@ impl<E: QpContext> QueuePair<E> {
     pub(crate) unsafe fn post_raw_send(
         &self,
         first: *const bindings::ib_send_wr,
-        _grace: &rcu::Guard,
+        _section: &RcuSection,
     ) -> Result<(), (Error, *const bindings::ib_send_wr)> {
         if self.closed.get() {
             return Err((crate::errno::ENOTCONN, first));
@@ -567,7 +567,7 @@ impl<E: QpContext> QueuePair<E> {
     pub(crate) unsafe fn post_raw_receive(
         &self,
         request: &bindings::ib_recv_wr,
-        _grace: &rcu::Guard,
+        _section: &RcuSection,
     ) -> Result {
         if self.no_receives.get() {
             return Err(self.refuse_receive());

@@ -65,6 +65,7 @@ use crate::{
         ScatterTable,
         Scatterlist, //
     },
+    sync::{RcuReadLock, RcuSection},
 };
 use core::{
     cell::Cell,
@@ -80,10 +81,7 @@ use core::{
 };
 use kernel::{
     prelude::*,
-    sync::{
-        rcu,
-        Arc, //
-    },
+    sync::Arc,
     types::Opaque, //
 };
 
@@ -396,7 +394,7 @@ impl<D: Listed + Send + 'static, E: QpContext> RdmaRw<D, E> {
         &mut self,
         queue: &QueuePair<E>,
         cqe: *mut bindings::ib_cqe,
-        grace: &rcu::Guard,
+        section: &RcuSection,
     ) -> Result<(), (Error, bool)> {
         let state = self.begin(queue).map_err(|error| (error, false))?;
         // SAFETY: As for the call in `begin`. The safety requirements keep the entry valid.
@@ -414,7 +412,7 @@ impl<D: Listed + Send + 'static, E: QpContext> RdmaRw<D, E> {
             }
             let mut last = (*link).cast::<bindings::ib_rdma_wr>().read();
             *link = &raw mut last.wr;
-            post_list(queue, first, grace)
+            post_list(queue, first, section)
         }
     }
 
@@ -430,13 +428,13 @@ impl<D: Listed + Send + 'static, E: QpContext> RdmaRw<D, E> {
         &mut self,
         queue: &QueuePair<E>,
         send: &mut bindings::ib_send_wr,
-        grace: &rcu::Guard,
+        section: &RcuSection,
     ) -> Result<(), (Error, bool)> {
         let state = self.begin(queue).map_err(|error| (error, false))?;
         // SAFETY: As for the call in `begin`. `send` is a work request that nobody else uses.
         let first = unsafe { work_requests(state, queue, ptr::null_mut(), send) };
         // SAFETY: By the safety requirements, the memory that the list names stays valid.
-        unsafe { post_list(queue, first, grace) }
+        unsafe { post_list(queue, first, section) }
     }
 
     /// Returns the state for the only call of [`work_requests`].
@@ -518,10 +516,10 @@ const _: () = assert!(mem::offset_of!(bindings::ib_rdma_wr, wr) == 0);
 unsafe fn post_list<E: QpContext>(
     queue: &QueuePair<E>,
     first: *mut bindings::ib_send_wr,
-    grace: &rcu::Guard,
+    section: &RcuSection,
 ) -> Result<(), (Error, bool)> {
     // SAFETY: The list is well-formed. The rest are the safety requirements.
-    unsafe { queue.post_raw_send(first, grace) }
+    unsafe { queue.post_raw_send(first, section) }
         // The work requests have credits: a device that reports a full queue does not report what it
         // took.
         .map_err(|(error, bad)| (error, error == ENOMEM || !ptr::eq(bad, first)))
@@ -633,7 +631,7 @@ impl<E: QpContext> QueuePair<E> {
         &self,
         operation: Operation<T>,
     ) -> Result<(), Unposted<T>> {
-        self.post_rdma_rw_within(&rcu::read_lock(), operation)
+        self.post_rdma_rw_within(&RcuReadLock::new(), operation)
     }
 
     /// Posts the operation's RDMA read or write as [`post_rdma_rw`](Self::post_rdma_rw) does, for callers
@@ -645,7 +643,7 @@ impl<E: QpContext> QueuePair<E> {
     #[inline(always)]
     pub fn post_rdma_rw_within<T: RwOperation<E>>(
         &self,
-        grace: &rcu::Guard,
+        section: &RcuSection,
         operation: Operation<T>,
     ) -> Result<(), Unposted<T>> {
         let slot = operation.begin_post_with(moved::<T, E>);
@@ -656,13 +654,13 @@ impl<E: QpContext> QueuePair<E> {
             // state is in a `KBox`. Its last work request completes with the entry.
             Some(rdma_rw) => unsafe {
                 Operation::set_failed_flag(slot, &rdma_rw.state().failed);
-                rdma_rw.post(self, slot.as_ptr().cast(), grace)
+                rdma_rw.post(self, slot.as_ptr().cast(), section)
             },
             None => Err((EINVAL, false)),
         };
         // SAFETY: `post` posts as it must, see there. If posting fails, nothing completes. The read
         // or write has its own credits.
-        unsafe { Operation::end_post(slot, self, posted, grace) }
+        unsafe { Operation::end_post(slot, self, posted, section) }
     }
 
     /// Posts all work requests of the operation's RDMA write, if it has one, and its message behind them,
@@ -677,7 +675,7 @@ impl<E: QpContext> QueuePair<E> {
     #[inline]
     pub fn post_message_within<T: MessageOperation<E>>(
         &self,
-        grace: &rcu::Guard,
+        section: &RcuSection,
         operation: Operation<T>,
         invalidate: Option<u32>,
     ) -> Result<(), Unposted<T>>
@@ -689,11 +687,11 @@ impl<E: QpContext> QueuePair<E> {
         // so live as long. Once posted, the body is not accessed.
         let posted = unsafe {
             let body = Operation::sent_body_of(slot);
-            self.post_body(body, slot.as_ptr().cast(), invalidate, grace)
+            self.post_body(body, slot.as_ptr().cast(), invalidate, section)
         };
         // SAFETY: `post_body` posts as it must, see there. If posting fails, nothing completes. The
         // message and the write have their own credits.
-        unsafe { Operation::end_post(slot, self, posted, grace) }
+        unsafe { Operation::end_post(slot, self, posted, section) }
     }
 
     /// Posts the RDMA write of an operation, if it has one, and its message, which completes with `cqe`.
@@ -707,7 +705,7 @@ impl<E: QpContext> QueuePair<E> {
         body: &mut T,
         cqe: *mut bindings::ib_cqe,
         invalidate: Option<u32>,
-        grace: &rcu::Guard,
+        section: &RcuSection,
     ) -> Result<(), (Error, bool)>
     where
         E::QpType: Reliable,
@@ -718,11 +716,11 @@ impl<E: QpContext> QueuePair<E> {
         let send = send.map_err(|error| (error, false))?;
         match body.rdma_write() {
             // SAFETY: The safety requirements are the same.
-            Some(write) if write.is_write() => unsafe { write.post_before(self, send, grace) },
+            Some(write) if write.is_write() => unsafe { write.post_before(self, send, section) },
             Some(_) => Err((EINVAL, false)),
             None => {
                 // SAFETY: By the safety requirements. A reliable service does not count sends.
-                let posted = unsafe { self.post_raw_send(send, grace) };
+                let posted = unsafe { self.post_raw_send(send, section) };
                 posted.map_err(|(error, _)| (error, false))
             }
         }

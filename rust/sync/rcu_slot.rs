@@ -4,6 +4,7 @@
 //!
 //! C header: [`include/linux/rcupdate.h`](srctree/include/linux/rcupdate.h)
 
+use super::RcuSection;
 use crate::bindings;
 use core::{
     marker::PhantomData,
@@ -14,7 +15,6 @@ use core::{
 };
 use kernel::{
     sync::{
-        rcu,
         Arc,
         ArcBorrow, //
     },
@@ -51,15 +51,15 @@ impl<T: 'static> RcuSlot<T> {
         }
     }
 
-    /// Returns the object, if any. It is borrowed for the lifetime of the guard. Any context.
+    /// Returns the object, if any. It is borrowed for the lifetime of the section. Any context.
     #[inline]
-    pub fn read<'a>(&'a self, _guard: &'a rcu::Guard) -> Option<ArcBorrow<'a, T>> {
+    pub fn read<'a>(&'a self, _section: &'a RcuSection) -> Option<ArcBorrow<'a, T>> {
         let pointer = self.pointer.load(Ordering::Acquire);
         if pointer == 0 {
             return None;
         }
         // SAFETY: By the type invariants, `pointer` is from an `Arc<T>`, which is released only
-        // after a grace period. The guard prevents the end of that period.
+        // after a grace period. The section, which is only lent, prevents the end of that period.
         Some(unsafe { <Arc<T> as ForeignOwnable>::borrow(pointer as *mut _) })
     }
 

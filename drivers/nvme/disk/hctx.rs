@@ -6,13 +6,7 @@ use crate::{
     Io,
     Queue, //
 };
-use kernel::{
-    prelude::*,
-    sync::{
-        rcu,
-        Arc, //
-    },
-};
+use kernel::{prelude::*, sync::Arc};
 use nvme_proto::policy::limits::queue_counts::IoQueueCounts;
 use rrdma::{
     block::{
@@ -25,6 +19,7 @@ use rrdma::{
     },
     rdma::qp::QueuePair,
     sync::{
+        rcu_read,
         Msecs,
         RcuSlot,
         RelaxedBool, //
@@ -47,17 +42,17 @@ pub struct HctxQueue {
 impl HctxQueue {
     /// Assigns a queue pair to the hardware queue. Sleeps if it replaces another one.
     pub fn put(&self, queue: &Arc<QueuePair<Queue>>) {
-        {
-            let guard = rcu::read_lock();
-            let current = self.queue.read(&guard);
-            if current.is_some_and(|current| core::ptr::eq(&*current, &**queue)) {
-                return;
-            }
+        let is_current = rcu_read(|section| {
+            let current = self.queue.read(section);
+            current.is_some_and(|current| core::ptr::eq(&*current, &**queue))
+        });
+        if is_current {
+            return;
         }
         if let Some(old) = self.queue.publish(queue.clone()) {
             // Commands may wait on the old queue pair for commit_rqs(), which now rings the new
             // one.
-            Queue::ring(&old, &rcu::read_lock());
+            rcu_read(|section| Queue::ring(&old, section));
         }
     }
 
@@ -77,19 +72,20 @@ impl HctxQueue {
     /// Polls the queue, if it is polled, for a request that timed out. Returns whether the request has ended.
     /// Sleeps.
     pub(super) fn poll_timed_out(&self, request: &RequestRef<Io>) -> bool {
-        let is_polled = {
-            let guard = rcu::read_lock();
-            let queue = self.queue.read(&guard);
+        let is_polled = rcu_read(|section| {
+            let queue = self.queue.read(section);
             queue.is_some_and(|queue| queue.context().is_polled())
-        };
+        });
         if !is_polled {
             return false;
         }
         poll_timed_out(
             || {
-                if let Some(queue) = self.queue.read(&rcu::read_lock()) {
-                    queue.context().poll();
-                }
+                rcu_read(|section| {
+                    if let Some(queue) = self.queue.read(section) {
+                        queue.context().poll();
+                    }
+                });
             },
             || !request.is_under_way(),
         )

@@ -12,13 +12,7 @@ use crate::{
     Io,
     Queue, //
 };
-use kernel::{
-    prelude::*,
-    sync::{
-        rcu,
-        Arc, //
-    },
-};
+use kernel::{prelude::*, sync::Arc};
 use nvme_proto::format::{
     dsm,
     sqe::{
@@ -55,6 +49,7 @@ use rrdma::{
         qp::QueuePair, //
     },
     scatter::Buffer,
+    sync::{rcu_read, RcuSection},
     sysfs::Attribute,
 };
 
@@ -81,15 +76,15 @@ impl Operations for Io {
         disk: &NsDisk,
         request: Request<Self>,
         last: bool,
-        guard: &rcu::Guard,
+        section: &RcuSection,
     ) -> Result<(), Refused<Self>> {
-        let Some(queue) = hctx.queue.read(guard) else {
+        let Some(queue) = hctx.queue.read(section) else {
             return without_queue(disk, request);
         };
         let doorbell = Doorbell::from_last(last);
         match read_or_write(disk, request) {
-            Ok(submission) => Queue::submit(&queue, guard, submission, doorbell),
-            Err(request) => queue_other(guard, &queue, disk, request, doorbell),
+            Ok(submission) => Queue::submit(&queue, section, submission, doorbell),
+            Err(request) => queue_other(section, &queue, disk, request, doorbell),
         }
     }
 
@@ -98,22 +93,22 @@ impl Operations for Io {
         hctx: &Arc<HctxQueue>,
         disk: &NsDisk,
         requests: impl Iterator<Item = Request<Self>>,
-        guard: &rcu::Guard,
+        section: &RcuSection,
     ) {
-        let Some(queue) = hctx.queue.read(guard) else {
+        let Some(queue) = hctx.queue.read(section) else {
             return;
         };
         let submissions = requests.filter_map(|request| {
             read_or_write(disk, request)
-                .map_err(|request| queue_other_of_many(guard, &queue, disk, request))
+                .map_err(|request| queue_other_of_many(section, &queue, disk, request))
                 .ok()
         });
-        Queue::submit_all(&queue, guard, submissions);
+        Queue::submit_all(&queue, section, submissions);
     }
 
-    fn commit_rqs(hctx: &Arc<HctxQueue>, guard: &rcu::Guard) {
-        if let Some(queue) = hctx.queue.read(guard) {
-            Queue::ring(&queue, guard);
+    fn commit_rqs(hctx: &Arc<HctxQueue>, section: &RcuSection) {
+        if let Some(queue) = hctx.queue.read(section) {
+            Queue::ring(&queue, section);
         }
     }
 
@@ -124,9 +119,10 @@ impl Operations for Io {
     }
 
     fn poll(hctx: &Arc<HctxQueue>) -> u32 {
-        let guard = rcu::read_lock();
-        let queue = hctx.queue.read(&guard);
-        queue.map_or(0, |queue| queue.context().poll())
+        rcu_read(|section| {
+            let queue = hctx.queue.read(section);
+            queue.map_or(0, |queue| queue.context().poll())
+        })
     }
 
     fn timeout(hctx: &Arc<HctxQueue>, request: &RequestRef<Self>) -> TimeoutAction {
@@ -136,18 +132,19 @@ impl Operations for Io {
         if hctx.poll_timed_out(request) {
             return TimeoutAction::Done;
         }
-        let guard = rcu::read_lock();
-        let queue = hctx.queue.read(&guard);
-        let queue = queue.as_ref().map(|queue| queue.context());
-        if queue.is_some_and(|queue| hctx.is_kept(queue, request)) {
-            // The end of its connection has logged it.
-            return TimeoutAction::ResetTimer;
-        }
-        request.data().set_timed_out();
-        // Without a queue, teardown has begun already.
-        if let Some(queue) = queue {
-            queue.report_timeout(request.tag());
-        }
+        rcu_read(|section| {
+            let queue = hctx.queue.read(section);
+            let queue = queue.as_ref().map(|queue| queue.context());
+            if queue.is_some_and(|queue| hctx.is_kept(queue, request)) {
+                // The end of its connection has logged it.
+                return;
+            }
+            request.data().set_timed_out();
+            // Without a queue, teardown has begun already.
+            if let Some(queue) = queue {
+                queue.report_timeout(request.tag());
+            }
+        });
         // The device may still access the memory of the request, so only teardown can end it.
         TimeoutAction::ResetTimer
     }
@@ -267,7 +264,7 @@ fn other(disk: &NsDisk, request: &Request<Io>) -> Result<(Command, Option<Buffer
 /// Queues a request that is no plain read or write.
 #[inline(never)]
 fn queue_other(
-    guard: &rcu::Guard,
+    section: &RcuSection,
     queue: &QueuePair<Queue>,
     disk: &NsDisk,
     request: Request<Io>,
@@ -292,19 +289,19 @@ fn queue_other(
         },
         payload: RequestPayload::new(request, payload),
     };
-    Queue::submit(queue, guard, submission, doorbell)
+    Queue::submit(queue, section, submission, doorbell)
 }
 
 /// Queues a request of several that is no plain read or write.
 #[cold]
 #[inline(never)]
 fn queue_other_of_many(
-    guard: &rcu::Guard,
+    section: &RcuSection,
     queue: &QueuePair<Queue>,
     disk: &NsDisk,
     request: Request<Io>,
 ) {
-    if let Err(refused) = queue_other(guard, queue, disk, request, Doorbell::Ring) {
+    if let Err(refused) = queue_other(section, queue, disk, request, Doorbell::Ring) {
         refused.finish();
     }
 }

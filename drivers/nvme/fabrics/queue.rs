@@ -10,7 +10,6 @@ use kernel::{
     new_mutex,
     prelude::*,
     sync::{
-        rcu,
         Arc,
         Mutex, //
     },
@@ -24,6 +23,7 @@ use rrdma::{
         qp::QueuePair, //
     },
     sync::{
+        rcu_read,
         Deadline,
         Msecs,
         RcuSlot,
@@ -124,9 +124,10 @@ impl RdmaQueue {
         }
         // The tag of a kept request is never used again. Without a queue pair, the disconnect that is under
         // way ends all other requests.
-        let guard = rcu::read_lock();
-        let queue_pair = self.queue_pair.read(&guard);
-        queue_pair.is_none_or(|queue_pair| !queue_pair.context().has_request(tag))
+        rcu_read(|section| {
+            let queue_pair = self.queue_pair.read(section);
+            queue_pair.is_none_or(|queue_pair| !queue_pair.context().has_request(tag))
+        })
     }
 
     /// Holds a write until the target has disconnected or acknowledged the disconnect, or `quiesce_time` is

@@ -17,15 +17,7 @@ use crate::{
         CoreRequests, //
     }, //
 };
-use kernel::{
-    alloc::AllocError,
-    prelude::*,
-    str::CStr,
-    sync::{
-        rcu,
-        Arc, //
-    },
-};
+use kernel::{alloc::AllocError, prelude::*, str::CStr, sync::Arc};
 use nvme_core::{
     ConnectParams,
     Controllers,
@@ -71,8 +63,10 @@ use rrdma::{
         device::Device, //
     },
     sync::{
+        rcu_read,
         Deadline,
         Msecs, //
+        RcuSection,
     },
 };
 
@@ -269,9 +263,9 @@ impl Transport for Rdma {
         queue: &Self::Queue,
         request: Request,
         last: bool,
-        guard: &rcu::Guard,
+        section: &RcuSection,
     ) -> Result<(), Refused> {
-        let Some(queue_pair) = queue.queue_pair.read(guard) else {
+        let Some(queue_pair) = queue.queue_pair.read(section) else {
             return Err(request.refuse(Refusal::NoPath));
         };
         let submission = Submission {
@@ -279,12 +273,16 @@ impl Transport for Rdma {
             command: CoreCommand,
             payload: request,
         };
-        Queue::submit(&queue_pair, guard, submission, Doorbell::from_last(last))
+        Queue::submit(&queue_pair, section, submission, Doorbell::from_last(last))
     }
 
     #[inline(always)]
-    fn queue_rqs(queue: &Self::Queue, requests: impl Iterator<Item = Request>, guard: &rcu::Guard) {
-        let Some(queue_pair) = queue.queue_pair.read(guard) else {
+    fn queue_rqs(
+        queue: &Self::Queue,
+        requests: impl Iterator<Item = Request>,
+        section: &RcuSection,
+    ) {
+        let Some(queue_pair) = queue.queue_pair.read(section) else {
             return;
         };
         let submissions = requests.map(|request| Submission {
@@ -292,13 +290,13 @@ impl Transport for Rdma {
             command: CoreCommand,
             payload: request,
         });
-        Queue::submit_all(&queue_pair, guard, submissions);
+        Queue::submit_all(&queue_pair, section, submissions);
     }
 
     #[inline]
-    fn commit_rqs(queue: &Self::Queue, guard: &rcu::Guard) {
-        if let Some(queue_pair) = queue.queue_pair.read(guard) {
-            Queue::ring(&queue_pair, guard);
+    fn commit_rqs(queue: &Self::Queue, section: &RcuSection) {
+        if let Some(queue_pair) = queue.queue_pair.read(section) {
+            Queue::ring(&queue_pair, section);
         }
     }
 
@@ -308,9 +306,10 @@ impl Transport for Rdma {
 
     #[inline]
     fn poll(queue: &Self::Queue) -> u32 {
-        let guard = rcu::read_lock();
-        let queue_pair = queue.queue_pair.read(&guard);
-        queue_pair.map_or(0, |queue_pair| queue_pair.context().poll())
+        rcu_read(|section| {
+            let queue_pair = queue.queue_pair.read(section);
+            queue_pair.map_or(0, |queue_pair| queue_pair.context().poll())
+        })
     }
 
     fn submit_async_event(admin: &Self::Queue) {

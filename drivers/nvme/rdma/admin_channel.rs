@@ -24,7 +24,6 @@ use kernel::{
             ordering,
             AtomicFlag, //
         },
-        rcu,
         Arc, //
     },
     types::ScopeGuard,
@@ -34,6 +33,7 @@ use rrdma::{
     errno,
     rdma::qp::QueuePair,
     sync::{
+        rcu_read,
         Msecs,
         RcuSlot,
         TimedCompletion, //
@@ -92,8 +92,8 @@ impl<U: Ulp> AdminChannel<U> {
 
     /// Returns whether commands can be sent. Any context.
     pub fn is_open(&self) -> bool {
-        let guard = rcu::read_lock();
-        self.queue.read(&guard).is_some() && !self.closed.load(ordering::Relaxed)
+        rcu_read(|section| self.queue.read(section).is_some())
+            && !self.closed.load(ordering::Relaxed)
     }
 
     /// Stops callers from sending commands permanently, and ends their waits. Commands may still be
@@ -133,28 +133,30 @@ impl<U: Ulp> AdminChannel<U> {
     }
 
     fn submit(&self, command: Command, data: Option<CommandData>) -> Result<(), CommandError> {
-        let guard = rcu::read_lock();
-        let queue = self.queue.read(&guard).ok_or(CommandError::Cancelled)?;
-        // The previous queue has delivered its last reply, and this one has no command of the
-        // channel yet.
-        self.pending.reset();
-        // Checked after the reset: `close()` is either seen here or ends the wait.
-        if self.closed.load(ordering::Relaxed) {
-            return Err(CommandError::Cancelled);
-        }
-        match Queue::submit_admin(&queue, &self.pending, command, data) {
-            Ok(()) => Ok(()),
-            Err(error) if error == errno::ENOTCONN => Err(CommandError::Cancelled),
-            Err(error) => Err(CommandError::Code(error)),
-        }
+        rcu_read(|section| {
+            let queue = self.queue.read(section).ok_or(CommandError::Cancelled)?;
+            // The previous queue has delivered its last reply, and this one has no command of the
+            // channel yet.
+            self.pending.reset();
+            // Checked after the reset: `close()` is either seen here or ends the wait.
+            if self.closed.load(ordering::Relaxed) {
+                return Err(CommandError::Cancelled);
+            }
+            match Queue::submit_admin(&queue, &self.pending, command, data) {
+                Ok(()) => Ok(()),
+                Err(error) if error == errno::ENOTCONN => Err(CommandError::Cancelled),
+                Err(error) => Err(CommandError::Code(error)),
+            }
+        })
     }
 
     /// Reports that the response did not arrive in time.
     fn timed_out(&self) {
-        let guard = rcu::read_lock();
-        // Without a queue, the teardown has already begun.
-        if let Some(queue) = self.queue.read(&guard) {
-            queue.context().admin_timed_out(&self.pending);
-        }
+        rcu_read(|section| {
+            // Without a queue, the teardown has already begun.
+            if let Some(queue) = self.queue.read(section) {
+                queue.context().admin_timed_out(&self.pending);
+            }
+        });
     }
 }

@@ -48,8 +48,8 @@
 //! ```ignore
 //! // drivers/nvme/disk/operations.rs
 //! match read_or_write(disk, request) {
-//!     Ok(submission) => Queue::submit(&queue, guard, submission, doorbell),
-//!     Err(request) => queue_other(guard, &queue, disk, request, doorbell),
+//!     Ok(submission) => Queue::submit(&queue, section, submission, doorbell),
+//!     Err(request) => queue_other(section, &queue, disk, request, doorbell),
 //! }
 //! // ...
 //! Ok(Submission {

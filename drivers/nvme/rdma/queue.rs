@@ -93,13 +93,7 @@ use crate::{
     },
 };
 use core::marker::PhantomData;
-use kernel::{
-    prelude::*,
-    sync::{
-        rcu,
-        Arc, //
-    },
-};
+use kernel::{prelude::*, sync::Arc};
 use nvme_proto::format::{
     cqe::Completion,
     sqe::Command, //
@@ -131,6 +125,7 @@ use rrdma::{
     scatter::Buffer,
     sync::{
         Msecs,
+        RcuSection,
         SingleWriterCounter,
         TimedCompletion, //
     },
@@ -285,7 +280,7 @@ impl<U: Ulp> Queue<U> {
     #[inline(always)]
     pub fn submit(
         queue: &QueuePair<Self>,
-        guard: &rcu::Guard,
+        section: &RcuSection,
         submission: Submission<U::Command, U::Payload>,
         doorbell: Doorbell,
     ) -> Result<(), U::Rejected> {
@@ -306,9 +301,9 @@ impl<U: Ulp> Queue<U> {
             Err(unsent) => return reject::<U>(unsent),
         };
         let posted = if doorbell == Doorbell::Ring && !this.batch.is_waiting() {
-            Slot::post(queue, guard, capsule, data_mode)
+            Slot::post(queue, section, capsule, data_mode)
         } else {
-            add(queue, guard, capsule, data_mode, doorbell)
+            add(queue, section, capsule, data_mode, doorbell)
         };
         posted.or_else(|unposted| reject::<U>(slot.undo(queue, unposted)))
     }
@@ -319,11 +314,11 @@ impl<U: Ulp> Queue<U> {
     #[inline(always)]
     pub fn submit_all(
         queue: &QueuePair<Self>,
-        guard: &rcu::Guard,
+        section: &RcuSection,
         submissions: impl Iterator<Item = Submission<U::Command, U::Payload>>,
     ) {
         let this = queue.context();
-        let Some(mut batch) = this.batch.open(queue, guard) else {
+        let Some(mut batch) = this.batch.open(queue, section) else {
             return;
         };
         for submission in submissions {
@@ -350,8 +345,8 @@ impl<U: Ulp> Queue<U> {
 
     /// Sends the batch that waits, within an RCU read-side critical section. Rejects requests that cannot
     /// be sent. Any context.
-    pub fn ring(queue: &QueuePair<Self>, guard: &rcu::Guard) {
-        queue.context().batch.send(queue, guard);
+    pub fn ring(queue: &QueuePair<Self>, section: &RcuSection) {
+        queue.context().batch.send(queue, section);
     }
 
     /// Sends a command of the ULP's thread, and waits for its response for at most `limit`. Sleeps.
@@ -582,7 +577,7 @@ impl<U: Ulp> Queue<U> {
 #[inline(always)]
 fn add<U: Ulp>(
     queue: &QueuePair<Queue<U>>,
-    guard: &rcu::Guard,
+    section: &RcuSection,
     capsule: Operation<Capsule<Requests<U>>>,
     data_mode: DataMode,
     doorbell: Doorbell,
@@ -592,27 +587,27 @@ fn add<U: Ulp>(
     match data_mode {
         Nothing => add_built(
             queue,
-            guard,
+            section,
             capsule,
             doorbell,
             |c, chain| c.chain(Nothing, chain),
-            |capsule| Slot::post(queue, guard, capsule, Nothing),
+            |capsule| Slot::post(queue, section, capsule, Nothing),
         ),
         InCapsule => add_built(
             queue,
-            guard,
+            section,
             capsule,
             doorbell,
             |c, chain| c.chain(InCapsule, chain),
-            |capsule| Slot::post(queue, guard, capsule, InCapsule),
+            |capsule| Slot::post(queue, section, capsule, InCapsule),
         ),
         ByKey => add_built(
             queue,
-            guard,
+            section,
             capsule,
             doorbell,
             |c, chain| c.chain(ByKey, chain),
-            |capsule| Slot::post(queue, guard, capsule, ByKey),
+            |capsule| Slot::post(queue, section, capsule, ByKey),
         ),
     }
 }
@@ -622,7 +617,7 @@ fn add<U: Ulp>(
 #[inline(never)]
 fn add_built<U: Ulp>(
     queue: &QueuePair<Queue<U>>,
-    guard: &rcu::Guard,
+    section: &RcuSection,
     capsule: Operation<Capsule<Requests<U>>>,
     doorbell: Doorbell,
     build: impl for<'a> FnOnce(&'a mut Capsule<Requests<U>>, &mut Chain<'a, '_, Queue<U>>) -> Result
@@ -632,7 +627,7 @@ fn add_built<U: Ulp>(
     ) -> Result<(), Unposted<Capsule<Requests<U>>>>,
 ) -> Result<(), Unposted<Capsule<Requests<U>>>> {
     let batch = &queue.context().batch;
-    batch.add(queue, guard, capsule, doorbell, build, post_alone)
+    batch.add(queue, section, capsule, doorbell, build, post_alone)
 }
 
 /// Returns the last tag of an admin queue, after those of its channels.

@@ -63,7 +63,6 @@ use kernel::{
     fmt, new_mutex,
     prelude::*,
     sync::{
-        rcu,
         Arc,
         Mutex, //
     },
@@ -128,7 +127,7 @@ use rrdma::{
             Unposted, //
         },
     },
-    sync::IrqLock,
+    sync::{rcu_read, IrqLock, RcuSection},
 };
 
 /// Do Not Retry, in the form of `include/linux/nvme.h`.
@@ -319,14 +318,14 @@ impl TargetQueue {
     fn repost(
         queue: &QueuePair<Self>,
         capsule: Operation<Capsule>,
-        grace: &rcu::Guard,
+        section: &RcuSection,
     ) -> Result<(), Unposted<Capsule>> {
         match queue.shared_receives() {
             Some(shared) => {
                 Self::share(queue, shared, capsule);
                 Ok(())
             }
-            None => queue.post_receive_within(grace, capsule),
+            None => queue.post_receive_within(section, capsule),
         }
     }
 
@@ -616,17 +615,17 @@ impl TargetQueue {
         if matches!(request.data(), Data::Write(_)) && !request.has_succeeded() {
             request = Self::drop_data(request);
         }
-        let grace = rcu::read_lock();
-        // A receive is posted before any response to its command. A host that uses all its credits would
-        // otherwise find none.
-        if let Some(capsule) = request.take_capsule() {
-            if let Err(unposted) = Self::repost(queue, capsule, &grace) {
-                request = Self::cannot_repost(queue, request, unposted);
+        let posted = rcu_read(|section| {
+            // A receive is posted before any response to its command. A host that uses all its credits
+            // would otherwise find none.
+            if let Some(capsule) = request.take_capsule() {
+                if let Err(unposted) = Self::repost(queue, capsule, section) {
+                    request = Self::cannot_repost(queue, request, unposted);
+                }
             }
-        }
-        let invalidate = request.private_mut().invalidate.take();
-        let posted = request.send(&grace, queue, invalidate);
-        drop(grace);
+            let invalidate = request.private_mut().invalidate.take();
+            request.send(section, queue, invalidate)
+        });
         if let Err(request) = posted {
             Self::cannot_respond(queue, request);
         }

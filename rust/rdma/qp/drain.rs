@@ -50,18 +50,16 @@ use crate::{
     sync::{
         Deadline,
         Msecs,
+        RcuSection,
         TimedCompletion, //
     }, //
 };
 use kernel::{
     error::to_result,
     prelude::*,
-    sync::{
-        atomic::{
-            ordering,
-            Atomic, //
-        },
-        rcu, //
+    sync::atomic::{
+        ordering,
+        Atomic, //
     },
     task::might_sleep, //
 };
@@ -223,14 +221,14 @@ impl<E: QpContext> QueuePair<E> {
     /// Counts sends that are about to be posted, if the service counts sends. Each is an operation
     /// of its own.
     ///
-    /// The drain waits for the RCU read-side critical section of `_guard` before it removes its own
+    /// The drain waits for the RCU read-side critical section of `_section` before it removes its own
     /// one. So the count reaches zero only once, by the last thread that accesses the queue pair.
     ///
     /// # Errors
     ///
     /// `ENOTCONN` if the queue pair is closed and the service counts sends.
     #[inline]
-    pub(in crate::rdma) fn count_sends(&self, sends: u32, _guard: &rcu::Guard) -> Result {
+    pub(in crate::rdma) fn count_sends(&self, sends: u32, _section: &RcuSection) -> Result {
         if E::QpType::COUNTS_SENDS {
             if self.is_closed() {
                 return Err(ENOTCONN);

@@ -27,6 +27,7 @@ use crate::{
         QpContext,
         QueuePair, //
     },
+    sync::{RcuReadLock, RcuSection},
 };
 use core::{
     hint::assert_unchecked,
@@ -38,10 +39,7 @@ use core::{
     },
     slice, //
 };
-use kernel::{
-    prelude::*,
-    sync::rcu, //
-};
+use kernel::prelude::*;
 
 /// Capacity of a [`Batch`].
 #[derive(Clone, Copy)]
@@ -256,7 +254,7 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
     /// - `EINVAL`: the batch was filled for another queue pair.
     #[inline]
     pub fn post(&mut self, queue: &QueuePair<E>) -> Result {
-        self.post_within(&rcu::read_lock(), queue)
+        self.post_within(&RcuReadLock::new(), queue)
     }
 
     /// Posts all operations in the batch as [`post`](Self::post) does, for callers that are already in an
@@ -266,7 +264,7 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
     ///
     /// Those of [`post`](Self::post).
     #[inline(always)]
-    pub fn post_within(&mut self, grace: &rcu::Guard, queue: &QueuePair<E>) -> Result {
+    pub fn post_within(&mut self, section: &RcuSection, queue: &QueuePair<E>) -> Result {
         if self.is_empty() {
             return Ok(());
         }
@@ -281,13 +279,13 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
         // the work requests are complete, by the type invariants. The memory that they name belongs to the slots; slots of posted work
         // requests are given up below. The last work request of each slot is in `requests`, so it does
         // not change when the slot completes.
-        match unsafe { queue.try_post(grace, self.list) } {
+        match unsafe { queue.try_post(section, self.list) } {
             Ok(()) => {
                 self.clear();
                 Ok(())
             }
             // SAFETY: The list was posted above.
-            Err(failure) => unsafe { self.failed(grace, queue, failure) },
+            Err(failure) => unsafe { self.failed(section, queue, failure) },
         }
     }
 
@@ -296,13 +294,13 @@ impl<E: QpContext, T: Complete<E>> Batch<E, T> {
     /// # Safety
     ///
     /// `failure` must be that of posting the list of the batch to `queue`, within the critical section of
-    /// `_grace`.
+    /// `_section`.
     // Apart, so that the common path keeps nothing for it.
     #[cold]
     #[inline(never)]
     unsafe fn failed(
         &mut self,
-        _grace: &rcu::Guard,
+        _section: &RcuSection,
         queue: &QueuePair<E>,
         failure: PostFailure,
     ) -> Result {

@@ -21,6 +21,7 @@ use crate::{
             QueuePair, //
         },
     },
+    sync::RcuSection,
 };
 use core::{
     cell::Cell,
@@ -31,10 +32,7 @@ use core::{
     },
     ptr::NonNull,
 };
-use kernel::{
-    prelude::*,
-    sync::rcu, //
-};
+use kernel::prelude::*;
 
 /// Completion handler of an operation on a queue pair with context `E`.
 ///
@@ -232,7 +230,7 @@ impl<T> Operation<T> {
     ///
     /// `slot` must be a result of [`begin_post`](Self::begin_post) or
     /// [`begin_post_with`](Self::begin_post_with), with which the caller has posted to `queue` since
-    /// `_grace` began:
+    /// `_section` began:
     ///
     /// - The work requests may name only the body and the entry.
     /// - If it succeeded, exactly one of them must complete with the entry, after all the others.
@@ -242,7 +240,7 @@ impl<T> Operation<T> {
         slot: NonNull<Slot<T>>,
         queue: &QueuePair<E>,
         posted: Result<(), (Error, bool)>,
-        _grace: &rcu::Guard,
+        _section: &RcuSection,
     ) -> Result<(), Unposted<T>>
     where
         T: Complete<E>,
@@ -256,7 +254,7 @@ impl<T> Operation<T> {
             }),
             Err((error, true)) => {
                 // SAFETY: By the safety requirements no work request completes with the entry. A drain
-                // waits for `_grace`, so it completes this operation.
+                // waits for `_section`, so it completes this operation.
                 unsafe { queue.strand(slot.cast(), error) };
                 Ok(())
             }

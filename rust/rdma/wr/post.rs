@@ -32,7 +32,7 @@ use crate::{
             Rtr, //
         },
     },
-    sync::RcuReadLock,
+    sync::{RcuReadLock, RcuSection},
 };
 use core::{
     mem::MaybeUninit,
@@ -41,10 +41,7 @@ use core::{
         NonNull, //
     },
 };
-use kernel::{
-    prelude::*,
-    sync::rcu, //
-};
+use kernel::prelude::*;
 
 /// Calls `post` with the work request of `receive`, which completes with `cqe`.
 ///
@@ -157,7 +154,7 @@ impl<E: QpContext> QueuePair<E> {
     #[inline(always)]
     pub fn post_send_within<T: Complete<E>>(
         &self,
-        grace: &rcu::Guard,
+        section: &RcuSection,
         operation: Operation<T>,
         build: impl for<'a> FnOnce(&'a mut T, &mut Chain<'a, '_, E>) -> Result,
     ) -> Result<(), Unposted<T>> {
@@ -172,7 +169,7 @@ impl<E: QpContext> QueuePair<E> {
             // SAFETY: The work requests are complete. The memory that they name is borrowed from
             // the slot, which is valid until its completion. Below, the slot is accessed only if
             // nothing was posted.
-            Ok(()) => unsafe { self.post_requests(grace, wr_buffer.list, single) },
+            Ok(()) => unsafe { self.post_requests(section, wr_buffer.list, single) },
             Err(error) => Err((error, 0)),
         };
         let Err((error, posted)) = result else {
@@ -227,12 +224,12 @@ impl<E: QpContext> QueuePair<E> {
     #[inline(always)]
     pub(super) unsafe fn post_requests(
         &self,
-        grace: &rcu::Guard,
+        section: &RcuSection,
         list: WrList,
         operations: impl PostedOperations,
     ) -> Result<(), (Error, u32)> {
         // SAFETY: By the safety requirements of this function.
-        match unsafe { self.try_post(grace, list) } {
+        match unsafe { self.try_post(section, list) } {
             Ok(()) => Ok(()),
             // SAFETY: By the safety requirements of this function.
             Err(failure) => unsafe { self.stop_at(list.first(), list.len(), failure, operations) },
@@ -248,7 +245,7 @@ impl<E: QpContext> QueuePair<E> {
     #[inline(always)]
     pub(super) unsafe fn try_post(
         &self,
-        grace: &rcu::Guard,
+        section: &RcuSection,
         list: WrList,
     ) -> Result<(), PostFailure> {
         if self.sq_credits.take(list.len()).is_err() {
@@ -256,12 +253,12 @@ impl<E: QpContext> QueuePair<E> {
         }
         // A drain waits for the guard. So it finds an operation that is partially posted here in
         // the list.
-        if let Err(closed) = self.count_sends(list.len(), grace) {
+        if let Err(closed) = self.count_sends(list.len(), section) {
             self.sq_credits.put(list.len());
             return Err((closed, ptr::null()));
         }
         // SAFETY: By the safety requirements of this function.
-        unsafe { self.post_raw_send(list.first(), grace) }
+        unsafe { self.post_raw_send(list.first(), section) }
     }
 
     /// Undoes the work requests of a list from that of `failure` on (`bad`). Those before it were
@@ -371,7 +368,7 @@ impl<E: QpContext> QueuePair<E> {
     #[inline(always)]
     pub fn post_receive_within<T: Receive<E>>(
         &self,
-        grace: &rcu::Guard,
+        section: &RcuSection,
         operation: Operation<T>,
     ) -> Result<(), Unposted<T>> {
         let slot = operation.into_received::<E>();
@@ -381,7 +378,7 @@ impl<E: QpContext> QueuePair<E> {
         let post = |request: &bindings::ib_recv_wr| {
             // SAFETY: The work request is well-formed. The memory that it names belongs to the slot,
             // which is valid until its completion.
-            unsafe { self.post_raw_receive(request, grace) }
+            unsafe { self.post_raw_receive(request, section) }
         };
         let result = with_receive_wr(body, memory, cqe, post);
         result.map_err(|error| Unposted {

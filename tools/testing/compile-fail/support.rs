@@ -2,10 +2,7 @@
 
 //! Code that several cases share: a consumer of verbs, and a driver of disks.
 
-use kernel::{
-    prelude::*,
-    sync::rcu, //
-};
+use kernel::prelude::*;
 use rrdma::{
     block::{
         Operations,
@@ -40,6 +37,7 @@ use rrdma::{
         },
     },
     scatter::Buffer,
+    sync::RcuSection,
 };
 
 /// The context of a queue pair.
@@ -101,7 +99,7 @@ impl Operations for Driver {
         _disk: &(),
         request: Request<Self>,
         _last: bool,
-        _guard: &rcu::Guard,
+        _section: &RcuSection,
     ) -> Result<(), Refused<Self>> {
         request.complete(Status::Ok);
         Ok(())

@@ -23,7 +23,7 @@ pub(crate) mod qp {
 
 pub(crate) mod wr {
     use super::qp::QueuePair;
-    use crate::{prelude::Error, sync::rcu::Guard};
+    use crate::{prelude::Error, sync::RcuSection};
     use std::{
         marker::PhantomData,
         ops::{Deref, DerefMut},
@@ -108,7 +108,11 @@ pub(crate) mod wr {
             Ok(())
         }
 
-        pub(crate) fn post_within(&mut self, _: &Guard, queue: &QueuePair<E>) -> Result<(), Error> {
+        pub(crate) fn post_within(
+            &mut self,
+            _: &RcuSection,
+            queue: &QueuePair<E>,
+        ) -> Result<(), Error> {
             match queue.error {
                 Some(error) if !self.is_empty() => Err(error),
                 _ => {

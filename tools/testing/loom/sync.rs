@@ -23,6 +23,7 @@ pub(crate) use claim::{Claim, ClaimGuard};
 pub(crate) use completion::TimedCompletion;
 pub(crate) use irq_lock::IrqLock;
 pub(crate) use no_preempt::NoPreempt;
+pub(crate) use rcu::RcuSection;
 pub(crate) use rcu_slot::RcuSlot;
 pub(crate) use relaxed_bool::RelaxedBool;
 pub(crate) use rundown::Rundown;

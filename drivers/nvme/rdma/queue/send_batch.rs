@@ -29,10 +29,7 @@ use crate::{
         PostPosition, //
     }, //
 };
-use kernel::{
-    prelude::*,
-    sync::rcu, //
-};
+use kernel::prelude::*;
 use rrdma::{
     rdma::{
         qp::QueuePair,
@@ -48,6 +45,7 @@ use rrdma::{
         Claim,
         ClaimGuard,
         NoPreempt,
+        RcuSection,
         RelaxedBool, //
     },
 };
@@ -119,7 +117,7 @@ impl<K: SlotLookup> SendBatch<K> {
     pub(super) fn add(
         &self,
         queue: &QueuePair<K::Queue>,
-        guard: &rcu::Guard,
+        section: &RcuSection,
         mut capsule: Operation<Capsule<K>>,
         doorbell: Doorbell,
         build: impl for<'a> FnOnce(&'a mut Capsule<K>, &mut Chain<'a, '_, K::Queue>) -> Result + Send,
@@ -139,11 +137,11 @@ impl<K: SlotLookup> SendBatch<K> {
         let added = waiting.push(queue, capsule, build);
         // A submitter whose command was not added may not ring later.
         if doorbell == Doorbell::Ring || waiting.is_full() || added.is_err() {
-            self.post_and_free(queue, guard, waiting);
+            self.post_and_free(queue, section, waiting);
         } else {
             self.any.set(true);
             if let Err(waiting) = waiting.free_unless_called() {
-                self.post_and_free(queue, guard, waiting);
+                self.post_and_free(queue, section, waiting);
             }
         }
         added
@@ -161,10 +159,10 @@ impl<K: SlotLookup> SendBatch<K> {
 
     /// Posts all commands that wait, and rejects those that cannot be posted. If another submitter uses the
     /// batch, that one does it. Any context.
-    pub(super) fn send(&self, queue: &QueuePair<K::Queue>, guard: &rcu::Guard) {
+    pub(super) fn send(&self, queue: &QueuePair<K::Queue>, section: &RcuSection) {
         let _no_preempt = NoPreempt::begin();
         if let Some(waiting) = self.waiting.claim_or_call() {
-            self.post_and_free(queue, guard, waiting);
+            self.post_and_free(queue, section, waiting);
         }
     }
 
@@ -173,10 +171,10 @@ impl<K: SlotLookup> SendBatch<K> {
     fn post_and_free(
         &self,
         queue: &QueuePair<K::Queue>,
-        guard: &rcu::Guard,
+        section: &RcuSection,
         mut waiting: ClaimGuard<'_, Batch<K::Queue, Capsule<K>>>,
     ) {
-        post(queue, guard, &mut waiting);
+        post(queue, section, &mut waiting);
         self.any.set(false);
     }
 
@@ -185,7 +183,7 @@ impl<K: SlotLookup> SendBatch<K> {
     pub(super) fn open<'a>(
         &'a self,
         queue: &'a QueuePair<K::Queue>,
-        guard: &'a rcu::Guard,
+        section: &'a RcuSection,
     ) -> Option<OpenBatch<'a, K>> {
         let no_preempt = NoPreempt::begin();
         Some(OpenBatch {
@@ -193,7 +191,7 @@ impl<K: SlotLookup> SendBatch<K> {
             waiting: self.waiting.try_claim()?,
             _no_preempt: no_preempt,
             queue,
-            guard,
+            section,
         })
     }
 
@@ -216,10 +214,10 @@ impl<K: SlotLookup> SendBatch<K> {
 pub(super) struct OpenBatch<'a, K: SlotLookup> {
     batch: &'a SendBatch<K>,
     waiting: ClaimGuard<'a, Batch<K::Queue, Capsule<K>>>,
-    // Dropped after the guard above.
+    // Dropped after the section above.
     _no_preempt: NoPreempt,
     queue: &'a QueuePair<K::Queue>,
-    guard: &'a rcu::Guard,
+    section: &'a RcuSection,
 }
 
 impl<K: SlotLookup> OpenBatch<'_, K> {
@@ -254,7 +252,7 @@ impl<K: SlotLookup> OpenBatch<'_, K> {
         }
         self.waiting.push(self.queue, capsule, build)?;
         if self.waiting.is_full() {
-            post(self.queue, self.guard, &mut self.waiting);
+            post(self.queue, self.section, &mut self.waiting);
         }
         Ok(())
     }
@@ -263,7 +261,7 @@ impl<K: SlotLookup> OpenBatch<'_, K> {
 impl<K: SlotLookup> Drop for OpenBatch<'_, K> {
     #[inline(always)]
     fn drop(&mut self) {
-        post(self.queue, self.guard, &mut self.waiting);
+        post(self.queue, self.section, &mut self.waiting);
         self.batch.any.set(false);
     }
 }
@@ -272,10 +270,10 @@ impl<K: SlotLookup> Drop for OpenBatch<'_, K> {
 #[inline(never)]
 fn post<K: SlotLookup>(
     queue: &QueuePair<K::Queue>,
-    guard: &rcu::Guard,
+    section: &RcuSection,
     waiting: &mut Batch<K::Queue, Capsule<K>>,
 ) {
-    if let Err(error) = waiting.post_within(guard, queue) {
+    if let Err(error) = waiting.post_within(section, queue) {
         reject_all(queue, waiting, error);
     }
 }

@@ -41,13 +41,7 @@ use crate::{
         Ulp, //
     },
 };
-use kernel::{
-    prelude::*,
-    sync::{
-        rcu,
-        Arc, //
-    },
-};
+use kernel::{prelude::*, sync::Arc};
 use nvme_proto::{
     format::{
         cid::{
@@ -82,8 +76,10 @@ use rrdma::{
         },
     },
     sync::{
+        rcu_read,
         Claim,
         ClaimGuard, //
+        RcuSection,
     },
 };
 
@@ -161,7 +157,7 @@ impl<K: SlotLookup> Slot<K> {
             data_mode,
             id,
         } = self.load(core, command, payload)?;
-        match Self::post(queue, &rcu::read_lock(), capsule, data_mode) {
+        match rcu_read(|section| Self::post(queue, section, capsule, data_mode)) {
             Ok(()) => Ok(id),
             Err(unposted) => Err(self.undo(queue, unposted)),
         }
@@ -221,18 +217,20 @@ impl<K: SlotLookup> Slot<K> {
     #[inline(always)]
     pub(super) fn post(
         queue: &QueuePair<K::Queue>,
-        guard: &rcu::Guard,
+        section: &RcuSection,
         capsule: Operation<Capsule<K>>,
         data_mode: DataMode,
     ) -> Result<(), Unposted<Capsule<K>>> {
         use DataMode::*;
 
         match data_mode {
-            Nothing => Self::post_built(queue, guard, capsule, |c, chain| c.chain(Nothing, chain)),
-            InCapsule => {
-                Self::post_built(queue, guard, capsule, |c, chain| c.chain(InCapsule, chain))
+            Nothing => {
+                Self::post_built(queue, section, capsule, |c, chain| c.chain(Nothing, chain))
             }
-            ByKey => Self::post_built(queue, guard, capsule, |c, chain| c.chain(ByKey, chain)),
+            InCapsule => Self::post_built(queue, section, capsule, |c, chain| {
+                c.chain(InCapsule, chain)
+            }),
+            ByKey => Self::post_built(queue, section, capsule, |c, chain| c.chain(ByKey, chain)),
         }
     }
 
@@ -241,11 +239,11 @@ impl<K: SlotLookup> Slot<K> {
     #[inline(never)]
     fn post_built(
         queue: &QueuePair<K::Queue>,
-        guard: &rcu::Guard,
+        section: &RcuSection,
         capsule: Operation<Capsule<K>>,
         build: impl for<'a> FnOnce(&'a mut Capsule<K>, &mut Chain<'a, '_, K::Queue>) -> Result,
     ) -> Result<(), Unposted<Capsule<K>>> {
-        queue.post_send_within(guard, capsule, build)
+        queue.post_send_within(section, capsule, build)
     }
 
     /// Undoes a command that was not posted, and returns its payload with the error.

@@ -24,22 +24,22 @@ loom::lazy_static! {
 }
 
 /// A read-side critical section.
-pub(crate) struct Guard(Option<usize>);
+pub(crate) struct RcuSection(Option<usize>);
 
-pub(crate) fn read_lock() -> Guard {
+pub(crate) fn read_lock() -> RcuSection {
     let mut readers = RCU.readers.lock().unwrap();
     let number = readers.next;
     readers.next += 1;
     readers.present.insert(number);
-    Guard(Some(number))
+    RcuSection(Some(number))
 }
 
 /// A critical section that no model waits for, so it adds no interleavings.
-pub(crate) fn unobserved() -> Guard {
-    Guard(None)
+pub(crate) fn unobserved() -> RcuSection {
+    RcuSection(None)
 }
 
-impl Drop for Guard {
+impl Drop for RcuSection {
     fn drop(&mut self) {
         let Some(number) = self.0 else {
             return;
