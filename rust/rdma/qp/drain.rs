@@ -278,9 +278,8 @@ unsafe fn drain_by_marker(
         });
         let Err(error) = posted else {
             // SAFETY: By the safety requirements the queue pair is alive. Its number is constant.
-            return cq.wait(&marker.handled, || {
-                report_slow(device, unsafe { (*queue).qp_num })
-            });
+            let number = unsafe { (*queue).qp_num };
+            return cq.wait(&marker.handled, || report_slow(device, number));
         };
         // The queue is full. The work requests before the marker complete meanwhile.
         let is_full = error == ENOMEM;
