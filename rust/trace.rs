@@ -19,13 +19,13 @@
 //! generates a function for each event:
 //!
 //! ```ignore
-//! // drivers/nvme/disk/trace.rs
+//! // rust/rnvmf/tracepoints.rs
 //! rrdma::tracepoints! {
 //!     // SAFETY: The file is what bindgen made of trace.h, whose events copy what they record.
 //!     unsafe bindings: concat!(env!("RNVMF_GENERATED"), "/trace_generated.rs");
 //!
 //!     /// A command is about to be sent to the target.
-//!     fn rnvmf_queue_command(rnvmf_trace_command);
+//!     pub(super) fn rnvmf_queue_command(rnvmf_trace_command);
 //! }
 //! ```
 //!
@@ -59,7 +59,7 @@
 macro_rules! tracepoints {
     (
         unsafe bindings: $path:expr;
-        $( $(#[$attribute:meta])* fn $name:ident($event:ident); )+
+        $( $(#[$attribute:meta])* $visibility:vis fn $name:ident($event:ident); )+
     ) => {
         #[allow(
             clippy::all,
@@ -75,7 +75,7 @@ macro_rules! tracepoints {
             unreachable_pub,
             unsafe_op_in_unsafe_fn
         )]
-        mod bindings {
+        pub(crate) mod bindings {
             use ::kernel::{
                 bindings::tracepoint,
                 ffi, //
@@ -86,7 +86,7 @@ macro_rules! tracepoints {
         $(
             $(#[$attribute])*
             #[inline(always)]
-            fn $name(event: impl FnOnce() -> bindings::$event) {
+            $visibility fn $name(event: impl FnOnce() -> bindings::$event) {
                 ::kernel::macros::paste! {
                     #[cfg(CONFIG_TRACEPOINTS)]
                     {

@@ -12,20 +12,12 @@ use kernel::error::Error;
 use nvme_proto::{format::sqe::Command, policy::ctrl_state::CtrlState};
 use nvme_rdma_transport::trace::{CommandSource, EndedCommand, QueueId, QueuedCommand};
 use rrdma::rdma::cm;
+use tracepoints::{
+    bindings, rnvmf_cm_event, rnvmf_complete_command, rnvmf_controller_state, rnvmf_queue_command,
+};
 
-rrdma::tracepoints! {
-    // SAFETY: The file is what bindgen made of trace.h, whose events copy what they record.
-    unsafe bindings: concat!(env!("RNVMF_GENERATED"), "/trace_generated.rs");
-
-    /// A command is about to be sent to the target.
-    fn rnvmf_queue_command(rnvmf_trace_command);
-    /// A command has ended.
-    fn rnvmf_complete_command(rnvmf_trace_completion);
-    /// A controller has changed its state.
-    fn rnvmf_controller_state(rnvmf_trace_state);
-    /// The connection manager has reported an event.
-    fn rnvmf_cm_event(rnvmf_trace_cm_event);
-}
+#[path = "../../../rust/rnvmf/tracepoints.rs"]
+mod tracepoints;
 
 /// The `ctrl_id` of all discoveries, which are numbered independently of controllers.
 pub const DISCOVERY: i32 = -1;

@@ -5,7 +5,7 @@
 //! refused: E0308: mismatched types
 
 rrdma::tracepoints! { //~
-    // SAFETY: As in drivers/nvme/disk/trace.rs.
+    // SAFETY: As in rust/rnvmf/tracepoints.rs.
     unsafe bindings: concat!(env!("RNVMF_GENERATED"), "/trace_generated.rs");
 
     #[cfg(not(misuse))]
