@@ -77,7 +77,10 @@ impl<F: Family> Registration<F> {
         }
         // Multicasts use the groups, which exist only while the family is registered.
         self.senders.wait(|count| {
-            pr_warn!("netlink family: has waited for 10 s for {count} threads that send\n");
+            pr_warn!(
+                "netlink family {}: has waited for 10 s for {count} threads that send\n",
+                F::NAME
+            );
         });
         // SAFETY: The family is registered. `close` returns true only once, so this call is the
         // only one and cannot fail. It waits for all `doit` and first `dumpit` calls.

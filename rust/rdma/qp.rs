@@ -11,8 +11,8 @@
 //!
 //! Only completions can still use a queue pair that is being dropped. [`QueuePair::drain`] waits
 //! for the last of them, and the drop drains a queue pair that was not drained before. A posted operation
-//! with a `CreditedMessage` or an `RdmaRw` has a reference to its queue pair. So whoever connects a queue
-//! pair, by hand or by the connection manager, drains it when he drops it.
+//! with a `CreditedMessage` or an `RdmaRw` has a reference to its queue pair. So the types of a connection
+//! drain its queue pair when they are dropped, by hand ([`Rts`]) or of the connection manager.
 //!
 //! A queue pair that is connected by hand goes from [`Reset`] to [`Rts`]:
 //!
@@ -329,9 +329,9 @@ impl<E: QpContext> QueuePair<E> {
         Ok(queue)
     }
 
-    /// Has the core pass the events of the device from now on. The device may report an event, such as
-    /// a fatal error, as soon as it knows the queue pair, which is before this object is complete. Such
-    /// an event is lost: the queue pair then fails when it is used. C: `__ib_qp_event_handler()`.
+    /// Registers the event handler. The device may report an event as soon as it has created the queue
+    /// pair, which is before this object is initialised. Such an event is lost, and the queue pair fails
+    /// when it is used. C: `__ib_qp_event_handler()`.
     fn receive_events(&self) {
         // Orders the initialisation of this object before the handler. Pairs with the fence in `event`.
         fence(Release);
@@ -492,8 +492,8 @@ impl<E: QpContext> QueuePair<E> {
     /// Posts `first` and the work requests linked to it (`ib_post_send`). On error it also returns
     /// the first work request that was not posted. Any context.
     ///
-    /// The guard keeps the caller in an RCU read-side critical section: a drain refuses new posts,
-    /// and then waits until the posts in progress have left theirs.
+    /// A drain refuses new posts, and then waits until the threads that post have left their RCU read-side
+    /// critical sections.
     ///
     /// Some devices fail and do not return which work request was not posted. soft-iWARP then has
     /// accepted all of them but cannot start its send queue, and completes them when the queue pair

@@ -583,7 +583,7 @@ pub trait RwOperation<E: QpContext>: Complete<E> {
 ///
 /// # Safety
 ///
-/// Called by the core once after [`QueuePair::post_rdma_rw_within`], with the completion of the operation.
+/// Called by the core once after [`QueuePair::post_rdma_rw`], with the completion of the operation.
 unsafe extern "C" fn moved<T: RwOperation<E>, E: QpContext>(
     cq: *mut bindings::ib_cq,
     wc: *mut bindings::ib_wc,
@@ -631,21 +631,7 @@ impl<E: QpContext> QueuePair<E> {
         &self,
         operation: Operation<T>,
     ) -> Result<(), Unposted<T>> {
-        self.post_rdma_rw_within(&RcuReadLock::new(), operation)
-    }
-
-    /// Posts the operation's RDMA read or write as [`post_rdma_rw`](Self::post_rdma_rw) does, for callers
-    /// that are already in an RCU read-side critical section.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`post_rdma_rw`](Self::post_rdma_rw).
-    #[inline(always)]
-    pub fn post_rdma_rw_within<T: RwOperation<E>>(
-        &self,
-        section: &RcuSection,
-        operation: Operation<T>,
-    ) -> Result<(), Unposted<T>> {
+        let section = RcuReadLock::new();
         let slot = operation.begin_post_with(moved::<T, E>);
         // SAFETY: Once posted, the body is not accessed.
         let posted = match unsafe { Operation::sent_body_of(slot) }.rdma_rw() {
@@ -654,13 +640,13 @@ impl<E: QpContext> QueuePair<E> {
             // state is in a `KBox`. Its last work request completes with the entry.
             Some(rdma_rw) => unsafe {
                 Operation::set_failed_flag(slot, &rdma_rw.state().failed);
-                rdma_rw.post(self, slot.as_ptr().cast(), section)
+                rdma_rw.post(self, slot.as_ptr().cast(), &section)
             },
             None => Err((EINVAL, false)),
         };
         // SAFETY: `post` posts as it must, see there. If posting fails, nothing completes. The read
         // or write has its own credits.
-        unsafe { Operation::end_post(slot, self, posted, section) }
+        unsafe { Operation::end_post(slot, self, posted, &section) }
     }
 
     /// Posts all work requests of the operation's RDMA write, if it has one, and its message behind them,

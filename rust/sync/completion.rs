@@ -93,7 +93,7 @@ impl TimedCompletion {
 
     /// Waits as [`wait`](Self::wait) does. If that takes longer than 10 s, calls `slow` once, which may
     /// log for what: a driver may have kept an object that is waited for.
-    pub fn wait_or(&self, slow: impl FnOnce()) {
+    pub(crate) fn wait_or(&self, slow: impl FnOnce()) {
         if !self.wait_timeout(SLOW) {
             slow();
             self.wait();

@@ -39,7 +39,7 @@ impl RcuSection {
     /// # Safety
     ///
     /// The section lasts while the result is used.
-    #[inline(always)]
+    #[inline]
     pub unsafe fn of_caller<'a>() -> &'a Self {
         // INVARIANT: By the safety requirements.
         &Self(PhantomData)
@@ -47,7 +47,7 @@ impl RcuSection {
 }
 
 /// Runs `section` in an RCU read-side critical section (`rcu_read_lock()`). It must not sleep. Any context.
-#[inline(always)]
+#[inline]
 pub fn rcu_read<R>(section: impl FnOnce(&RcuSection) -> R) -> R {
     section(&RcuReadLock::new())
 }

@@ -296,7 +296,6 @@ unsafe fn drain_by_marker(
     }
 }
 
-#[cold]
 fn report_slow(device: &Device, number: u32) {
     pr_warn!(
         "{}: queue pair {number}: the drain has waited for 10 s for the device to flush work requests\n",

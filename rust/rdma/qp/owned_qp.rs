@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The reference to a queue pair that its connection holds.
+//! Reference to the queue pair of a connection.
 
 use super::{
     QpContext,
@@ -9,11 +9,11 @@ use super::{
 use core::ops::Deref;
 use kernel::sync::Arc;
 
-/// The reference to a queue pair of whoever connects it. Dropping it [drains](QueuePair::drain) the
-/// queue pair, which sleeps.
+/// The reference of a connection to its queue pair. Dropping it [drains](QueuePair::drain) the queue pair,
+/// which sleeps.
 ///
-/// A posted operation may own another reference to the queue pair. If the last one went with that, the
-/// queue pair would be destroyed by its own completion handler, or never.
+/// Posted operations may own references to the queue pair, too. The drain completes these operations, so
+/// none of them drops the last reference.
 pub(in crate::rdma) struct OwnedQp<E: QpContext>(Arc<QueuePair<E>>);
 
 impl<E: QpContext> OwnedQp<E> {

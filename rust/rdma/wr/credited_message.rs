@@ -27,7 +27,7 @@ use kernel::{
 /// A message that is sent repeatedly on one queue pair. It holds a credit of the send queue as long as it exists,
 /// so the send queue always has room for it.
 ///
-/// The operation that it is sent with lends it mutably, so it is sent once at a time.
+/// An operation lends it mutably to be posted, so one work request at a time sends it.
 /// It may be dropped in any context in which a reference to the queue pair may be dropped.
 ///
 /// # Invariants

@@ -244,14 +244,14 @@ impl<const N: usize> FixedMessage<N> {
 pub struct MessageMut<'a>(pub(super) &'a mut Message);
 
 impl<'a> From<&'a mut Message> for MessageMut<'a> {
-    #[inline(always)]
+    #[inline]
     fn from(message: &'a mut Message) -> Self {
         Self(message)
     }
 }
 
 impl<'a, const N: usize> From<&'a mut FixedMessage<N>> for MessageMut<'a> {
-    #[inline(always)]
+    #[inline]
     fn from(message: &'a mut FixedMessage<N>) -> Self {
         Self(&mut message.0)
     }

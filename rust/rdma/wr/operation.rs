@@ -213,12 +213,13 @@ impl<T> Operation<T> {
     ///
     /// # Safety
     ///
-    /// `slot` must be a result of [`begin_post`](Self::begin_post) or
-    /// [`begin_post_with`](Self::begin_post_with), of which there is no other reference. The result must not be
-    /// used once the operation may have completed.
+    /// - `slot` must be a result of [`begin_post`](Self::begin_post) or
+    ///   [`begin_post_with`](Self::begin_post_with).
+    /// - The caller must use no other reference to the body while it uses the result.
+    /// - The result must not be used once the operation may have completed.
     #[inline(always)]
     pub(in crate::rdma) unsafe fn sent_body_of<'a>(slot: NonNull<Slot<T>>) -> &'a mut T {
-        // SAFETY: By the safety requirements, the caller owns the slot.
+        // SAFETY: By the safety requirements, the slot is valid and the reference is the only one.
         unsafe { &mut (*slot.as_ptr()).body }
     }
 

@@ -251,7 +251,7 @@ impl<E: QpContext> QueuePair<E> {
         if self.sq_credits.take(list.len()).is_err() {
             return Err((ENOMEM, ptr::null()));
         }
-        // A drain waits for the guard. So it finds an operation that is partially posted here in
+        // A drain waits for the section. So it finds an operation that is partially posted here in
         // the list.
         if let Err(closed) = self.count_sends(list.len(), section) {
             self.sq_credits.put(list.len());
