@@ -152,8 +152,11 @@ impl TestEnv<'_> {
         Ok(())
     }
 
-    /// The removal of the device has to wait longer than for the drop of any object.
+    /// Keeps the device for 12 s of its removal.
     fn hold(&self) {
+        while !self.0.device().is_removing() && !self.0.task.is_stopped() {
+            fsleep(Delta::from_millis(20));
+        }
         fsleep(Delta::from_secs(12));
     }
 
