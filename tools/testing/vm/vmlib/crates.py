@@ -13,9 +13,10 @@ from .process import run
 CHECKOUT = root.CHECKOUT
 TARGET = CHECKOUT / "build/cargo"
 
-# The crates of the checkout, in the order of their tests.
-CRATES = ["drivers/nvme/proto", "drivers/nvme/uapi", "samples/common/formats", "tools/rnvmf",
-          "tools/testing/loom"]
+# The crates of the checkout, in the order of their tests, and the names of their packages.
+CRATES = {"drivers/nvme/proto": "nvme_proto", "drivers/nvme/uapi": "rnvmf_uapi",
+          "samples/common/formats": "sample_formats", "tools/rnvmf": "rnvmf",
+          "tools/testing/loom": "rrdma_loom"}
 
 
 def _name():
@@ -43,24 +44,15 @@ def keep():
 
 
 def _copy(directory):
-    ours = {_crate(crate) for crate in CRATES}
     for profile in ("debug", "release"):
         for part in ("build", "deps", ".fingerprint"):
             source = TARGET / profile / part
             (directory / profile / part).mkdir(parents=True)
             run(["cp", "-a", "--reflink=auto", *(entry for entry in source.iterdir()
-                                                 if _of(entry) not in ours),
+                                                 if _package(entry) not in CRATES.values()),
                  directory / profile / part])
 
 
-def _crate(path):
-    """Return the name of a crate of the checkout, as a file of the target directory has it."""
-    for line in (CHECKOUT / path / "Cargo.toml").read_text(encoding="utf-8").splitlines():
-        if line.startswith("name = "):
-            return line.split('"')[1].replace("-", "_")
-    raise ValueError(path)
-
-
-def _of(entry):
-    """Return the crate that an entry of the target directory is of."""
-    return entry.name.removeprefix("lib").rpartition("-")[0].replace("-", "_")
+def _package(entry):
+    """Return the name of the package of an entry of the target directory."""
+    return entry.name.removeprefix("lib").rpartition("-")[0]

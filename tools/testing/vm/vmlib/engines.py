@@ -15,7 +15,7 @@ LIBRARIES = ["libgfapi.so.0", "libnbd.so.0", "libnfs.so.14", "libpmem.so.1", "li
              "librbd.so.1"]
 DIRECTORY = "usr/lib/x86_64-linux-gnu"
 
-_NEEDED = re.compile(r"^ +U (\w+)(?:@(\w+[\w.]*))?", re.MULTILINE)
+_NEEDED = re.compile(r"^ +U (\w+)(?:@([\w.]+))?", re.MULTILINE)
 _DEFINED = re.compile(r"^[0-9a-f]+ [TW] (\w+)", re.MULTILINE)
 
 
