@@ -239,10 +239,10 @@ impl<T: Transport> BlkOps<T> {
         let ctrl = queue.ctrl.as_ptr();
 
         // SAFETY: By the safety requirements of this function, all are valid. Other threads write
-        // the state with `WRITE_ONCE()`.
+        // the state with `WRITE_ONCE()`. The Fabrics commands of the admin queue have a queue of their own.
         unsafe {
             (&raw const (*ctrl).state).read_volatile() == bindings::nvme_ctrl_state_NVME_CTRL_LIVE
-                || bindings::check_ready(ctrl, rq, queue.live.get())
+                || bindings::check_ready(ctrl, rq, queue.admits((*rq).q == (*ctrl).fabrics_q))
         }
     }
 

@@ -136,13 +136,8 @@ impl<T: Transport> Controller<T> {
         let count = options.queues().total().saturating_add(1);
         let mut queues = KVec::with_capacity(count.try_into()?, GFP_KERNEL)?;
         for qid in 0..u16::try_from(count)? {
-            // INVARIANT: The queue becomes part of the controller.
-            let queue = HwQueue {
-                ctrl,
-                qid,
-                data: transport.new_queue(qid)?,
-                live: RelaxedBool::new(false),
-            };
+            // SAFETY: The queue becomes part of the controller.
+            let queue = unsafe { HwQueue::new(ctrl, qid, transport.new_queue(qid)?) };
             queues.push(queue, GFP_KERNEL)?;
         }
         Ok(queues)

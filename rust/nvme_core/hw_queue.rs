@@ -6,8 +6,25 @@ use crate::{
     bindings,
     transport::Transport, //
 };
-use core::ptr::NonNull;
-use rrdma::sync::RelaxedBool;
+use core::{
+    ptr::NonNull,
+    sync::atomic::{
+        AtomicU8,
+        Ordering, //
+    },
+};
+
+/// The commands that a queue admits while its controller is not live.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Admits {
+    /// Only Connect and authentication, while the controller is CONNECTING.
+    Nothing,
+    /// Fabrics commands. Connect has succeeded, but the controller is not enabled yet (CC.EN): it may
+    /// end other commands with Command Sequence Error.
+    Fabrics,
+    /// All commands of the kernel.
+    All,
+}
 
 /// A queue of a controller: the admin queue, or one that a hardware queue maps to.
 ///
@@ -18,8 +35,8 @@ pub(crate) struct HwQueue<T: Transport> {
     pub(crate) ctrl: NonNull<bindings::nvme_ctrl>,
     pub(crate) qid: u16,
     pub(crate) data: T::Queue,
-    /// Connect has succeeded: nvme-core sends other commands.
-    pub(crate) live: RelaxedBool,
+    /// An [`Admits`].
+    admits: AtomicU8,
 }
 
 // SAFETY: The controller is not tied to a thread; C synchronises its use. The data is `Send`.
@@ -29,9 +46,35 @@ unsafe impl<T: Transport> Send for HwQueue<T> {}
 unsafe impl<T: Transport> Sync for HwQueue<T> {}
 
 impl<T: Transport> HwQueue<T> {
+    /// Creates a queue that admits nothing.
+    ///
+    /// # Safety
+    ///
+    /// The type invariants hold.
+    pub(crate) unsafe fn new(ctrl: NonNull<bindings::nvme_ctrl>, qid: u16, data: T::Queue) -> Self {
+        // INVARIANT: By the safety requirements of this function.
+        Self {
+            ctrl,
+            qid,
+            data,
+            admits: AtomicU8::new(Admits::Nothing as u8),
+        }
+    }
+
+    /// Sets which commands the queue admits. The store orders no other access. Any context.
+    pub(crate) fn admit(&self, admits: Admits) {
+        self.admits.store(admits as u8, Ordering::Relaxed);
+    }
+
+    /// Returns whether the queue admits commands: all, or Fabrics commands only if `is_fabrics`. Any context.
+    pub(crate) fn admits(&self, is_fabrics: bool) -> bool {
+        let admits = self.admits.load(Ordering::Relaxed);
+        admits == Admits::All as u8 || (is_fabrics && admits == Admits::Fabrics as u8)
+    }
+
     /// Disconnects the queue, and cancels its requests. Does nothing if it is disconnected. Sleeps.
     pub(crate) fn disconnect(&self) {
-        self.live.set(false);
+        self.admit(Admits::Nothing);
         T::disconnect(&self.data);
     }
 }

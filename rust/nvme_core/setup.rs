@@ -17,7 +17,10 @@ use crate::{
         Controller,
         KINDS, //
     },
-    hw_queue::HwQueue,
+    hw_queue::{
+        Admits,
+        HwQueue, //
+    },
     transport::{
         ConnectParams,
         Transport, //
@@ -88,7 +91,7 @@ fn check(result: c_int) -> Result<(), SetupError> {
 ///
 /// # Errors
 ///
-/// [`SetupError`] of the step. All queues are disconnected then.
+/// [`SetupError`] of the step. All queues are disconnected, and commands of the kernel fail then.
 pub(crate) fn setup<T: Transport>(
     controller: &Controller<T>,
     tag_sets: TagSets,
@@ -105,12 +108,15 @@ pub(crate) fn setup<T: Transport>(
             (*ctrl).queue_count = kept.hw_queues.saturating_add(1);
         }
     }
-    setup_admin(controller, tag_sets)?;
-    let result = setup_after_admin(controller, tag_sets);
-    if result.is_err() {
-        // SAFETY: The controller is initialised.
-        unsafe { bindings::nvme_stop_keep_alive(ctrl) };
-        teardown_admin(controller, tag_sets);
+    let result = setup_admin(controller, tag_sets).and_then(|()| {
+        setup_after_admin(controller, tag_sets).inspect_err(|_| {
+            // SAFETY: The controller is initialised.
+            unsafe { bindings::nvme_stop_keep_alive(ctrl) };
+            teardown_admin(controller, tag_sets);
+        })
+    });
+    if result.is_err() && tag_sets == TagSets::Keep {
+        refuse_admin_commands(controller);
     }
     result
 }
@@ -189,10 +195,9 @@ fn start_admin<T: Transport>(controller: &Controller<T>) -> Result<(), SetupErro
         check(bindings::nvmf_connect_admin_queue(ctrl)).inspect_err(|failure| {
             log_failure(controller, 0, *failure);
         })?;
-        if let Some(admin) = controller.admin_queue() {
-            admin.live.set(true);
-        }
+        admit_on_admin(controller, Admits::Fabrics);
         check(bindings::nvme_enable_ctrl(ctrl))?;
+        admit_on_admin(controller, Admits::All);
         let limits = controller.transport.transfer_limits();
         (*ctrl).max_segments = limits.pages;
         // A page has 8 sectors.
@@ -200,6 +205,12 @@ fn start_admin<T: Transport>(controller: &Controller<T>) -> Result<(), SetupErro
         (*ctrl).max_integrity_segments = 0;
         bindings::nvme_unquiesce_admin_queue(ctrl);
         check(bindings::nvme_init_ctrl_finish(ctrl, false))
+    }
+}
+
+fn admit_on_admin<T: Transport>(controller: &Controller<T>, admits: Admits) {
+    if let Some(admin) = controller.admin_queue() {
+        admin.admit(admits);
     }
 }
 
@@ -489,7 +500,7 @@ fn connect_queues<'a, T: Transport>(
         // hardware queue for it.
         let status = unsafe { bindings::nvmf_connect_io_queue(controller.as_raw(), queue.qid) };
         check(status).inspect_err(|failure| log_failure(controller, queue.qid, *failure))?;
-        queue.live.set(true);
+        queue.admit(Admits::All);
     }
     Ok(())
 }
@@ -541,7 +552,7 @@ pub(crate) fn teardown_io<T: Transport>(controller: &Controller<T>, tag_sets: Ta
             return;
         }
         for queue in controller.queues.iter().skip(1) {
-            queue.live.set(false);
+            queue.admit(Admits::Nothing);
         }
         // The controller and its queues are not live, so `BlkOps::is_ready` refuses requests now. Wait for
         // those that it accepted before.
@@ -571,6 +582,9 @@ pub(crate) fn teardown_io<T: Transport>(controller: &Controller<T>, tag_sets: Ta
 }
 
 /// Disconnects the admin queue, and cancels its requests. C: `nvme_rdma_teardown_admin_queue()`.
+///
+/// If the tag set is kept, the admin queue stays quiesced: commands of the kernel wait until [`setup`] has
+/// enabled the controller, or [`refuse_admin_commands`] is called.
 pub(crate) fn teardown_admin<T: Transport>(controller: &Controller<T>, tag_sets: TagSets) {
     let ctrl = controller.as_raw();
     // SAFETY: The controller is initialised and has an admin tag set.
@@ -582,9 +596,17 @@ pub(crate) fn teardown_admin<T: Transport>(controller: &Controller<T>, tag_sets:
         // Fabrics command has a queue of its own.
         bindings::blk_sync_queue((*ctrl).admin_q);
         bindings::blk_sync_queue((*ctrl).fabrics_q);
-        bindings::nvme_unquiesce_admin_queue(ctrl);
         if tag_sets == TagSets::Own {
+            bindings::nvme_unquiesce_admin_queue(ctrl);
             bindings::nvme_remove_admin_tag_set(ctrl);
         }
     }
+}
+
+/// Lets admin commands of the kernel fail until the next [`setup`]: nobody connects now, and the deletion of the
+/// controller waits for the scan, which may wait for a command. nvme-rdma lets them wait after a failed set-up.
+pub(crate) fn refuse_admin_commands<T: Transport>(controller: &Controller<T>) {
+    // SAFETY: The controller is initialised, and has an admin tag set, which is kept. Its admin queue is
+    // disconnected, so `BlkOps::is_ready` refuses commands.
+    unsafe { bindings::nvme_unquiesce_admin_queue(controller.as_raw()) };
 }

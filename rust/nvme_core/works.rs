@@ -140,7 +140,8 @@ impl<T: Transport> CtrlOps<T> {
                 ctrl,
                 bindings::nvme_ctrl_state_NVME_CTRL_CONNECTING,
             ) {
-                // The state is DELETING: `delete_ctrl` waits for this work item, and then tears down.
+                // The state is DELETING: the deletion waits for this work item, and then tears down.
+                setup::refuse_admin_commands(controller);
                 return;
             }
         }
@@ -172,6 +173,7 @@ impl<T: Transport> CtrlOps<T> {
             bindings::flush_work(&raw mut (*ctrl).async_event_work);
             setup::teardown_io(controller, TagSets::Keep);
             setup::teardown_admin(controller, TagSets::Keep);
+            setup::refuse_admin_commands(controller);
             bindings::auth_stop(ctrl);
             // Fails if the controller is being deleted.
             if bindings::nvme_change_ctrl_state(

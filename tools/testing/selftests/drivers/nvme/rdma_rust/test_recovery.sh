@@ -88,6 +88,60 @@ reset_under_io() {
 	same "error recoveries" 0 "$(logged "$CTRL: .*starting error recovery")"
 }
 
+# The kernel sends commands beside resets. They wait until the controller is enabled again.
+commands_of_the_kernel_wait_for_a_reset() {
+	local _
+	start_pair
+	connect "$TARGET4" "${LASTING[@]}"
+	start_sensor
+	for _ in 1 2 3 4 5; do
+		run nvme reset "/dev/$CTRL"
+		sensor_is_read
+	done
+	end_process "$SENSOR"
+	# The driver of the sensor takes some errors for a temperature.
+	same "different results" 1 "$(sort -u "$SCRATCH/sensor" | wc -l)"
+	same "commands before CC.EN" 0 "$(logged 'while CC.EN == 0')"
+	same "commands before CSTS.RDY" 0 "$(logged 'while CSTS.RDY == 0')"
+}
+
+# start_sensor: read the temperature again and again, for which nvme-core reads the SMART log. SENSOR is the PID.
+start_sensor() {
+	wait_until "$SOON" has_sensor || skip "the kernel has no temperature sensor of $CTRL"
+	read_sensor "$INPUT" >"$SCRATCH/sensor" &
+	SENSOR=$!
+	defer end_process $SENSOR
+	sensor_is_read
+}
+
+# has_sensor: whether the controller has a temperature sensor. INPUT is its attribute.
+has_sensor() {
+	local found=("/sys/class/nvme/$CTRL"/hwmon*/temp1_input)
+	INPUT=${found[0]}
+	[ -e "$INPUT" ]
+}
+
+read_sensor() {
+	local value
+	while :; do
+		if { read -r value <"$1"; } 2>/dev/null; then
+			echo "read $value"
+		else
+			echo "failed"
+		fi
+	done
+}
+
+# sensor_is_read: wait until the sensor was read ten more times.
+sensor_is_read() {
+	READS=$(($(grep -c '^read' "$SCRATCH/sensor") + 10))
+	wait_until "$SOON" has_reads || fail "the sensor is not read: $(tail -n 3 "$SCRATCH/sensor")"
+}
+
+has_reads() {
+	[ "$(grep -c '^read' "$SCRATCH/sensor")" -ge "$READS" ]
+}
+
 # reset_controller is written while the controller is created. A controller that is not live refuses.
 reset_while_it_is_created() {
 	local _
@@ -367,6 +421,7 @@ main setup \
 	comes_back_with_smaller_queues \
 	silence_under_io \
 	reset_under_io \
+	commands_of_the_kernel_wait_for_a_reset \
 	reset_while_it_is_created \
 	reset_while_disks_are_added \
 	queues_follow_what_is_granted \
