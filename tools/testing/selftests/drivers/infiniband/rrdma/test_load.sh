@@ -38,6 +38,24 @@ all_load_and_unload() {
 	[ $count -gt 0 ] || fail "no module rrdma_* is installed"
 }
 
+# A module that was built with another rrdma has another hash of the crate in each symbol that it needs. Here
+# the hash is replaced in the module file, by one of the same length.
+built_with_another_rrdma_is_refused() {
+	explain '^rrdma_[a-z0-9_]+: Unknown symbol _R[A-Za-z0-9_]+_5rrdma[A-Za-z0-9_]+ \(err -2\)$'
+	local name hash file=$SCRATCH/module.ko
+	load_module rrdma
+	hash=$(sed -n 's/.*Cs\([0-9A-Za-z]*\)_5rrdma.*\[rrdma\]$/\1/p' /proc/kallsyms | sort -u)
+	has "$hash" '^[0-9A-Za-z]+$'
+	for name in $(samples); do
+		LC_ALL=C sed "s/Cs${hash}_5rrdma/Cs${hash//?/0}_5rrdma/g" \
+			"/lib/modules/$(uname -r)/updates/rrdma_$name.ko" >"$file"
+		expect 1 insmod "$file"
+		has "$ERRORS" 'Unknown symbol in module'
+	done
+	[ "$(logged "Unknown symbol _R.*Cs${hash//?/0}_5rrdma")" -gt 0 ] || fail "the log names no symbol of rrdma"
+	run modprobe -r rrdma
+}
+
 # Modules share the lockdep classes of rrdma. Lockdep reports a lock that another module gives another name.
 several_at_once() {
 	local name port=1000
@@ -172,6 +190,7 @@ dumps_wait_until_the_module_is_loaded() {
 main setup \
 	dumps_wait_until_the_module_is_loaded \
 	all_load_and_unload \
+	built_with_another_rrdma_is_refused \
 	several_at_once \
 	all_tell_of_their_parameters \
 	values_are_shown \
