@@ -51,7 +51,7 @@ impl<T: Transport> CtrlOps<T> {
         bindings::nvme_ctrl_ops {
             name,
             module: module.as_ptr(),
-            flags: bindings::NVME_F_FABRICS,
+            flags: bindings::NVME_F_FABRICS | bindings::NVME_F_METADATA_SUPPORTED,
             reg_read32: Some(bindings::nvmf_reg_read32),
             reg_read64: Some(bindings::nvmf_reg_read64),
             reg_write32: Some(bindings::nvmf_reg_write32),

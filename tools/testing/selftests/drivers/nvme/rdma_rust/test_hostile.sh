@@ -216,6 +216,23 @@ deleted_while_administrative() {
 	echo 1 >$cpu
 }
 
+# The target inserts and strips protection information of 8 bytes at the end of each block (FLBAS.META_EXT), and
+# checks that the commands say so.
+leaves_protection_to_the_target() {
+	local blocks
+	for PROTECTION in 1 2 3; do
+		export PROTECTION
+		hostile namespace poke 0x10 26 1
+		connect_hostile -i 1
+		read -r blocks <"/sys/block/${DISK##*/}/size"
+		same "size of the disk in sectors, with protection type $PROTECTION" 16384 "$blocks"
+		compare 4096
+		compare 65536
+		leave
+	done
+	unset PROTECTION
+}
+
 failed_connects() {
 	! driver_is_c || COMMAND_SECONDS=$((180 * SLOWDOWN))
 	refused 'rejected' request reject 6 4
@@ -240,4 +257,5 @@ main setup \
 	lost_while_firmware_is_activated \
 	administrative_for_a_time \
 	deleted_while_administrative \
+	leaves_protection_to_the_target \
 	failed_connects
