@@ -18,7 +18,8 @@ use rrdma::sync::RcuSection;
 pub struct ConnectParams {
     /// Instance of the controller: 0 for `nvme0`.
     pub instance: i32,
-    /// Controller identifier; 0 for the admin queue, before the target assigns one.
+    /// Controller identifier of the association, for I/O queues. While the admin queue connects, it is that of
+    /// the last association, or 0.
     pub controller_id: u16,
     /// Number of entries of each queue.
     pub entries: u16,

@@ -31,7 +31,10 @@ use kernel::{
     prelude::*,
     sync::Arc, //
 };
-use nvme_proto::format::private_data::CmRequest;
+use nvme_proto::format::private_data::{
+    CmQueue,
+    CmRequest, //
+};
 use rrdma::{
     net::Namespace,
     rdma::{
@@ -121,7 +124,7 @@ pub struct ControllerConfig<'a, U: Ulp> {
 pub struct QueueSetup<'a, U: Ulp> {
     /// Sizes of the queue.
     pub config: QueueConfig,
-    /// Controller identifier; 0 for the admin queue, before the target assigns one.
+    /// Controller identifier of the association, which an I/O queue sends; see [`CmQueue`].
     pub controller_id: u16,
     /// Counters for this queue number.
     pub stats: U::Stats,
@@ -238,10 +241,9 @@ impl<'a, U: Ulp> QueueConnector<'a, U> {
         let addressed = self.resolve(self.queue_id(setup.config.qid), limits)?;
         let reads = addressed.device().attributes().max_qp_rd_atom;
         let request = CmRequest {
-            queue_id: setup.config.qid,
+            queue: CmQueue::new(setup.config.qid, setup.controller_id),
             receive_queue_size: setup.config.entries,
             send_queue_size: setup.config.entries.saturating_sub(1),
-            controller_id: setup.controller_id,
         };
         let prepared = self
             .prepare(addressed, setup, limits)

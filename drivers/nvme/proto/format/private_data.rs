@@ -5,24 +5,66 @@
 //! Source: NVMe RDMA Transport. C header: `include/linux/nvme-rdma.h`.
 
 use crate::format::layout::{Reader, Writer};
-use core::fmt;
+use core::{fmt, num::NonZero};
 
 /// Record format (RECFMT); the specification defines only this one.
 const FORMAT: u16 = 0;
+
+/// The queue that a connection request is for: its identifier (QID), and that of the controller (CNTLID).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CmQueue {
+    /// The admin queue. An association begins with it, so there is no controller identifier yet.
+    Admin,
+    /// An I/O queue of a controller.
+    Io {
+        /// Queue identifier.
+        queue_id: NonZero<u16>,
+        /// Controller identifier that the target assigned to the association.
+        controller_id: u16,
+    },
+}
+
+impl CmQueue {
+    /// Returns the queue with the identifier `queue_id`, of the association's controller if it is an I/O
+    /// queue.
+    pub const fn new(queue_id: u16, controller_id: u16) -> Self {
+        match NonZero::new(queue_id) {
+            Some(queue_id) => Self::Io {
+                queue_id,
+                controller_id,
+            },
+            None => Self::Admin,
+        }
+    }
+
+    /// Returns the queue identifier; 0 is the admin queue.
+    pub fn queue_id(self) -> u16 {
+        match self {
+            Self::Admin => 0,
+            Self::Io { queue_id, .. } => queue_id.get(),
+        }
+    }
+
+    /// Returns the controller identifier; 0 for the admin queue.
+    fn controller_id(self) -> u16 {
+        match self {
+            Self::Admin => 0,
+            Self::Io { controller_id, .. } => controller_id,
+        }
+    }
+}
 
 /// Private data of a connection request (REQ): a host's parameters of a queue.
 ///
 /// C structure: `struct nvme_rdma_cm_req`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CmRequest {
-    /// Queue identifier (QID); 0 is the admin queue.
-    pub queue_id: u16,
+    /// The queue (QID, CNTLID).
+    pub queue: CmQueue,
     /// Receives that the host has for responses (HRQSIZE).
     pub receive_queue_size: u16,
     /// Size of the submission queue, zero-based (HSQSIZE).
     pub send_queue_size: u16,
-    /// Controller identifier (CNTLID) for I/O queues; 0 for the admin queue.
-    pub controller_id: u16,
 }
 
 impl CmRequest {
@@ -34,14 +76,14 @@ impl CmRequest {
         let mut data = [0; Self::SIZE];
         let mut block = Writer::over(&mut data);
         block.put::<0, 2>(FORMAT.to_le_bytes());
-        block.put::<2, 2>(self.queue_id.to_le_bytes());
+        block.put::<2, 2>(self.queue.queue_id().to_le_bytes());
         block.put::<4, 2>(self.receive_queue_size.to_le_bytes());
         block.put::<6, 2>(self.send_queue_size.to_le_bytes());
-        block.put::<8, 2>(self.controller_id.to_le_bytes());
+        block.put::<8, 2>(self.queue.controller_id().to_le_bytes());
         data
     }
 
-    /// Decodes the private data.
+    /// Decodes the private data. The controller identifier of an admin queue is not read.
     ///
     /// # Errors
     ///
@@ -52,10 +94,9 @@ impl CmRequest {
             return Err(CmStatus::InvalidFormat);
         }
         Ok(Self {
-            queue_id: fields.u16::<2>(),
+            queue: CmQueue::new(fields.u16::<2>(), fields.u16::<8>()),
             receive_queue_size: fields.u16::<4>(),
             send_queue_size: fields.u16::<6>(),
-            controller_id: fields.u16::<8>(),
         })
     }
 }

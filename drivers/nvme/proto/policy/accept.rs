@@ -99,10 +99,11 @@ impl AcceptedQueue {
     /// The reason to reject it with.
     pub fn decide(offer: Offer<'_>) -> Result<Self, CmStatus> {
         let request = CmRequest::parse(offer.private_data)?;
-        if request.queue_id > MAX_QUEUE_ID {
+        let queue_id = request.queue.queue_id();
+        if queue_id > MAX_QUEUE_ID {
             return Err(CmStatus::InvalidQueueId);
         }
-        let max = match request.queue_id {
+        let max = match queue_id {
             0 => ADMIN_QUEUE_SIZE,
             _ => offer.max_queue_size,
         };
@@ -119,7 +120,7 @@ impl AcceptedQueue {
             return Err(CmStatus::InvalidReadsAccepted);
         }
         Ok(Self {
-            queue_id: request.queue_id,
+            queue_id,
             commands,
             responses: request.receive_queue_size.min(commands),
         })

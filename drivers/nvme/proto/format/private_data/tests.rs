@@ -4,10 +4,9 @@ use super::*;
 use crate::testing::Random;
 
 const REQUEST: CmRequest = CmRequest {
-    queue_id: 0x0102,
+    queue: CmQueue::new(0x0102, 0x0708),
     receive_queue_size: 0x0304,
     send_queue_size: 0x0506,
-    controller_id: 0x0708,
 };
 
 #[test]
@@ -17,6 +16,20 @@ fn request_layout() {
     expected[..10].copy_from_slice(&[0, 0, 2, 1, 4, 3, 6, 5, 8, 7]);
     assert_eq!(REQUEST.encode(), expected);
     assert_eq!(CmRequest::parse(&expected), Ok(REQUEST));
+}
+
+#[test]
+fn an_admin_queue_has_no_controller() {
+    let admin = CmRequest {
+        queue: CmQueue::new(0, 7),
+        ..REQUEST
+    };
+    assert_eq!(admin.queue, CmQueue::Admin);
+    let mut data = admin.encode();
+    assert_eq!(data[8..10], [0, 0]);
+    // A host may name the controller of its last association.
+    data[8] = 7;
+    assert_eq!(CmRequest::parse(&data), Ok(admin));
 }
 
 #[test]
@@ -40,10 +53,9 @@ fn requests_round_trip() {
     for _ in 0..1000 {
         let [a, b, c, d, ..] = random.next().to_le_bytes().map(u16::from);
         let request = CmRequest {
-            queue_id: (a << 8) | b,
+            queue: CmQueue::new((a << 8) | b, (d << 8) | a),
             receive_queue_size: (b << 8) | c,
             send_queue_size: (c << 8) | d,
-            controller_id: (d << 8) | a,
         };
         assert_eq!(CmRequest::parse(&request.encode()), Ok(request));
     }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
 use super::*;
+use crate::format::private_data::CmQueue;
 use crate::format::sqe::Connect;
 
 const REQUEST: CmRequest = CmRequest {
-    queue_id: 1,
+    queue: CmQueue::new(1, 1),
     receive_queue_size: 128,
     send_queue_size: 127,
-    controller_id: 1,
 };
 
 fn decide(request: CmRequest) -> Result<AcceptedQueue, CmStatus> {
@@ -27,10 +27,9 @@ fn accepts_what_linux_sends() {
     };
     assert_eq!(decide(REQUEST), Ok(accepted));
     let admin = CmRequest {
-        queue_id: 0,
+        queue: CmQueue::Admin,
         receive_queue_size: 32,
         send_queue_size: 31,
-        controller_id: 0,
     };
     let accepted = AcceptedQueue {
         queue_id: 0,
@@ -90,7 +89,7 @@ fn sizes() {
         (0, 32, false),
     ] {
         let request = CmRequest {
-            queue_id,
+            queue: CmQueue::new(queue_id, 1),
             send_queue_size: size,
             ..REQUEST
         };
@@ -148,7 +147,7 @@ fn connect_is_for_this_queue() {
 fn unknown_queue_and_no_reads() {
     for (queue_id, fits) in [(128, true), (129, false), (u16::MAX, false)] {
         let decided = decide(CmRequest {
-            queue_id,
+            queue: CmQueue::new(queue_id, 1),
             ..REQUEST
         });
         assert_eq!(decided == Err(CmStatus::InvalidQueueId), !fits);

@@ -453,6 +453,9 @@ static void accept_queue(struct rdma_cm_id *id, const struct rdma_conn_param *re
 		accuse("%u bytes of private data", request->private_data_len);
 	check_zeroes("the private data", request->private_data, 10, sizeof(data));
 	qid = get((const uint8_t *)request->private_data + 2, 2);
+	/* An association begins with its admin queue, and has no controller identifier (CNTLID) before. */
+	if (!qid)
+		check_zeroes("the private data of an admin queue", request->private_data, 8, 10);
 	put(data + 2, entries, 2);
 	queue = make_queue(id, qid);
 	if (queue->ended || !rdma_accept(id, &parameters))
