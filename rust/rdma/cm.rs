@@ -17,7 +17,8 @@
 //! the reason ([`Cause`]).
 //!
 //! All steps wait for one [`TimedCompletion`](crate::sync::TimedCompletion) of the caller. Complete
-//! it to abort a step: the step fails if [`WaitLimits::cancelled`] then returns true.
+//! it to abort a step: the step fails if [`WaitLimits::cancelled`] then returns true. A signal for the
+//! calling thread aborts a step, too ([`Cause::Interrupted`]). Kernel threads and work items get none.
 //!
 //! Dropping any of these types destroys its CM ID (`rdma_destroy_id`), which waits for a running
 //! event handler. A request that is dropped before it is accepted is rejected.

@@ -16,9 +16,9 @@ pub(crate) const SLOW: Msecs = Msecs::from_secs(10);
 /// [`complete`](Self::complete) releases one present or future waiter.
 /// [`complete_all`](Self::complete_all) releases all, until [`reinit`](Self::reinit).
 ///
-/// Waits sleep in `TASK_IDLE`: signals do not interrupt them, and they count neither as load nor as
-/// a hung task. So a worker may wait for a peer for any time. All other methods may be called in
-/// any context.
+/// Waits sleep in `TASK_IDLE`, except [`wait_interruptible_timeout`](Self::wait_interruptible_timeout):
+/// signals do not interrupt them, and they count neither as load nor as a hung task. So a worker may wait
+/// for a peer for any time. All other methods may be called in any context.
 ///
 /// # Invariants
 ///
@@ -106,5 +106,29 @@ impl TimedCompletion {
     pub fn wait_timeout(&self, limit: Msecs) -> bool {
         // SAFETY: By the type invariant, the completion is initialised.
         unsafe { bindings::wait_for_completion_idle_timeout(self.inner.get(), limit.to_jiffies()) }
+    }
+
+    /// Waits for at most `limit`, or until the calling thread has a signal. Returns `false` on a timeout.
+    /// Sleeps. C: `wait_for_completion_interruptible_timeout()`.
+    ///
+    /// Kernel threads and work items get no signals.
+    ///
+    /// # Errors
+    ///
+    /// `ERESTARTSYS` if a signal came first.
+    #[must_use = "the caller must handle a timeout and a signal"]
+    pub fn wait_interruptible_timeout(&self, limit: Msecs) -> Result<bool> {
+        // SAFETY: By the type invariant, the completion is initialised.
+        let left = unsafe {
+            bindings::wait_for_completion_interruptible_timeout(
+                self.inner.get(),
+                limit.to_jiffies(),
+            )
+        };
+        match left {
+            0 => Ok(false),
+            1.. => Ok(true),
+            _ => Err(ERESTARTSYS),
+        }
     }
 }

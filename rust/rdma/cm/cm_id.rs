@@ -568,7 +568,9 @@ impl CmId {
                 return Err(fail(Cause::TimedOut(late.span())));
             }
             // The loop checks everything again, whether the wait timed out or not.
-            let _ = wake.wait_timeout(left);
+            if wake.wait_interruptible_timeout(left).is_err() {
+                return Err(fail(Cause::Interrupted));
+            }
         }
     }
 }

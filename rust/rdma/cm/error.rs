@@ -92,6 +92,8 @@ pub enum Cause {
     TimedOut(Msecs),
     /// The caller cancelled the step.
     Cancelled,
+    /// The calling thread has a signal.
+    Interrupted,
     /// The peer, or its connection manager, rejected the request.
     Rejected(Rejection),
     /// The peer does not answer, or its IP address has got another link address.
@@ -130,6 +132,8 @@ impl Cause {
             Cause::Code(error) => *error,
             Cause::TimedOut(_) => ETIMEDOUT,
             Cause::Cancelled => errno::ECANCELED,
+            // A system call is repeated after the signal handler, if that wants it.
+            Cause::Interrupted => ERESTARTSYS,
             Cause::Rejected(_) => errno::ECONNREFUSED,
             Cause::Unreachable => errno::EHOSTUNREACH,
             Cause::NoService(_) => errno::ECONNREFUSED,
@@ -208,6 +212,7 @@ impl fmt::Display for Cause {
             Cause::Code(error) => write!(f, "error {}", error.to_errno()),
             Cause::TimedOut(limit) => write!(f, "timed out after {} ms", limit.get()),
             Cause::Cancelled => f.write_str("cancelled"),
+            Cause::Interrupted => f.write_str("interrupted by a signal"),
             Cause::Rejected(rejection) => write!(f, "rejected: {}", rejection.message()),
             Cause::Unreachable => f.write_str("the peer does not answer"),
             Cause::NoService(status) => {

@@ -233,6 +233,23 @@ leaves_protection_to_the_target() {
 	unset PROTECTION
 }
 
+# The target does not answer the connection request. SIGINT ends `nvme connect`, which leaves nothing.
+connect_is_interrupted() {
+	local began connect
+	hostile request silent
+	env --default-signal=INT nvme connect -t rdma -a "$TARGET4" -s "$SERVICE" -n "$NQN" -q "$HOSTNQN" -I "$HOSTID" \
+		2>"$SCRATCH/errors" >"$SCRATCH/output" &
+	connect=$!
+	defer end_process $connect
+	wait_until "$SOON" seen '- request' || fail "the target got no connection request"
+	began=$(now)
+	kill -INT $connect
+	wait_until "$SOON" process_ended $connect || fail "nvme connect did not end: $(kernel_log | tail -3)"
+	at_most "the end of nvme connect took" $(($(now) - began)) 1000
+	[ ! -e /sys/class/nvme/nvme0 ] || fail "a controller remains"
+	end_process "$TARGET"
+}
+
 failed_connects() {
 	! driver_is_c || COMMAND_SECONDS=$((180 * SLOWDOWN))
 	refused 'rejected' request reject 6 4
@@ -258,4 +275,5 @@ main setup \
 	administrative_for_a_time \
 	deleted_while_administrative \
 	leaves_protection_to_the_target \
+	connect_is_interrupted \
 	failed_connects
