@@ -55,7 +55,7 @@ impl<T: Transport> CtrlOps<T> {
             reg_read32: Some(bindings::nvmf_reg_read32),
             reg_read64: Some(bindings::nvmf_reg_read64),
             reg_write32: Some(bindings::nvmf_reg_write32),
-            subsystem_reset: Some(bindings::nvmf_subsystem_reset),
+            subsystem_reset: Some(Self::subsystem_reset),
             free_ctrl: Some(Self::free_ctrl),
             submit_async_event: Some(Self::submit_async_event),
             delete_ctrl: Some(Self::delete_ctrl),
@@ -77,6 +77,28 @@ impl<T: Transport> CtrlOps<T> {
             let controller: *const Controller<T> = Controller::from_raw(ctrl);
             Controller::free(controller.cast_mut());
         }
+    }
+
+    /// Resets the NVM subsystem (NSSR), and then the controller.
+    ///
+    /// If nvme-core cannot set NSSR, it leaves the controller in the state RESETTING without a reset. A
+    /// target that resets itself at once answers nothing, so this resets the controller then, too. Returns
+    /// the error of nvme-core.
+    ///
+    /// # Safety
+    ///
+    /// `ctrl` is the field of a `Controller<T>`.
+    unsafe extern "C" fn subsystem_reset(ctrl: *mut bindings::nvme_ctrl) -> c_int {
+        // SAFETY: By the safety requirements of this function, the controller is initialised.
+        let status = unsafe { bindings::nvmf_subsystem_reset(ctrl) };
+        if status != 0 {
+            // Does nothing unless the state is RESETTING. nvme-core has set it for this call, so no other
+            // thread schedules a reset.
+            //
+            // SAFETY: As above.
+            let _scheduled = unsafe { bindings::nvme_try_sched_reset(ctrl) };
+        }
+        status
     }
 
     /// Sends an Asynchronous Event Request, if there is an admin queue.

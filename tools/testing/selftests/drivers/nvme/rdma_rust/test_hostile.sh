@@ -233,6 +233,35 @@ leaves_protection_to_the_target() {
 	unset PROTECTION
 }
 
+# resets_subsystem TWIST...: the target supports NVM subsystem resets, but violates the protocol when the host
+# sets NSSR. Before that the host sets CC twice. The controller, which is in the state RESETTING meanwhile, must
+# become live again.
+resets_subsystem() {
+	AFTER=2 FIRST=1 hostile configure "$@"
+	connect_hostile
+	try nvme subsystem-reset "/dev/$CTRL"
+	note "nvme subsystem-reset: status $STATUS, '$ERRORS'"
+	[ "$STATUS" != 0 ] || fail "no error of a reset that the target did not accept"
+	comes_back
+	compare 65536
+	leave
+}
+
+subsystem_resets_that_fail() {
+	! driver_is_c || skip "nvme-rdma stays in the state RESETTING"
+	resets_subsystem status 0x2
+	resets_subsystem hang-up
+}
+
+# A target that resets itself at once answers nothing any more. The host notices by the time-out of its command.
+subsystem_reset_that_is_dropped() {
+	! driver_is_c || skip "nvme-rdma stays in the state RESETTING"
+	local limit=/sys/module/nvme_core/parameters/admin_timeout
+	echo $((2 * SLOWDOWN)) >"$limit"
+	defer eval "echo 60 >$limit"
+	resets_subsystem silent
+}
+
 # The target does not answer the connection request. SIGINT ends `nvme connect`, which leaves nothing.
 connect_is_interrupted() {
 	local began connect
@@ -275,5 +304,7 @@ main setup \
 	administrative_for_a_time \
 	deleted_while_administrative \
 	leaves_protection_to_the_target \
+	subsystem_resets_that_fail \
+	subsystem_reset_that_is_dropped \
 	connect_is_interrupted \
 	failed_connects

@@ -199,8 +199,8 @@ static void get_property(struct reply *reply)
 {
 	switch (get(reply->sqe + 44, 4)) {
 	case 0x00:
-		/* CAP: MQES, CQR, a TO of 500 ms, NVM command set. */
-		reply->result = (MAX_ENTRIES - 1) | 1 << 16 | 1 << 24 | 1ULL << 37;
+		/* CAP: MQES, CQR, a TO of 500 ms, NSSRS, NVM command set. */
+		reply->result = (MAX_ENTRIES - 1) | 1 << 16 | 1 << 24 | 3ULL << 36;
 		break;
 	case 0x08:
 		reply->result = version;
