@@ -23,10 +23,7 @@ use core::{
         NonNull, //
     },
 };
-use kernel::{
-    prelude::*,
-    str::CStr, //
-};
+use kernel::prelude::*;
 use rrdma::{
     block::poll_timed_out,
     memory,
@@ -320,25 +317,14 @@ impl<T: Transport> BlkOps<T> {
         }
         // SAFETY: The queue is part of a controller of this transport.
         let controller = unsafe { Controller::<T>::from_raw(queue.ctrl.as_ptr()) };
-        // SAFETY: By the safety requirements of this function, `rq` is valid. The result is a
-        // static string.
-        let opcode =
-            unsafe { CStr::from_char_ptr(bindings::opcode_str(rq, u8::from(queue.qid != 0))) };
-        let device = controller.device();
-
         // SAFETY: By the safety requirements of this function, `rq` is valid.
         let tag = unsafe { (&raw const (*rq).tag).read_volatile() };
         if u32::try_from(tag).is_ok_and(|tag| T::is_kept(&queue.data, tag)) {
             // The end of its connection has logged it.
             return bindings::blk_eh_timer_return_BLK_EH_RESET_TIMER;
         }
-        dev_warn!(
-            device,
-            "I/O tag {} ({}) QID {} timeout\n",
-            tag,
-            opcode.to_str().unwrap_or_default(),
-            queue.qid
-        );
+        // SAFETY: By the safety requirements of this function, `rq` is valid. The controller has a device.
+        unsafe { bindings::log_timeout(controller.as_raw(), rq, queue.qid) };
         if controller.state() == bindings::nvme_ctrl_state_NVME_CTRL_LIVE {
             controller
                 .weak

@@ -108,10 +108,15 @@ __nvme_core_helper bool nvme_core_helper_is_in_flight(struct request *rq)
 	return blk_mq_rq_state(rq) == MQ_RQ_IN_FLIGHT;
 }
 
-__nvme_core_helper const unsigned char *
-nvme_core_helper_opcode_str(struct request *rq, u8 qid)
+/* The line that scripts look for: that of nvme-rdma. */
+__nvme_core_helper void
+nvme_core_helper_log_timeout(struct nvme_ctrl *ctrl, struct request *rq, u16 qid)
 {
-	return nvme_fabrics_opcode_str(qid, nvme_req(rq)->cmd);
+	struct nvme_command *cmd = nvme_req(rq)->cmd;
+
+	dev_warn(ctrl->device, "I/O tag %d (%04x) opcode %#x (%s) QID %d timeout\n",
+		 rq->tag, nvme_cid(rq), cmd->common.opcode,
+		 nvme_fabrics_opcode_str(qid, cmd), qid);
 }
 
 __nvme_core_helper void

@@ -233,6 +233,25 @@ leaves_protection_to_the_target() {
 	unset PROTECTION
 }
 
+# A command that the target does not answer times out. Scripts look for the line that nvme-rdma logs.
+times_out() {
+	local limit
+	hostile trap-read silent
+	connect_hostile
+	for limit in "/sys/class/nvme/$CTRL"/nvme*n1/queue/io_timeout; do
+		echo $((500 * SLOWDOWN)) >"$limit"
+	done
+	start_trap read
+	wait_until "$SOON" has_lost || fail "no error recovery: $(kernel_log | tail -3)"
+	logs "$CTRL: I/O tag [0-9]+ \([0-9a-f]{4}\) opcode 0x2 \((Read|I/O Cmd)\) QID [12] timeout" ||
+		fail "no line of the time-out: $(kernel_log | grep -F 'I/O tag')"
+	kill -USR1 "$TARGET"
+	wait_until 30 process_ended "$TRAP" || fail "the read did not end: $(kernel_log | tail -3)"
+	wait "$TRAP" || fail "the read failed: $(<"$SCRATCH/trap")"
+	comes_back
+	leave
+}
+
 # resets_subsystem TWIST...: the target supports NVM subsystem resets, but violates the protocol when the host
 # sets NSSR. Before that the host sets CC twice. The controller, which is in the state RESETTING meanwhile, must
 # become live again.
@@ -304,6 +323,7 @@ main setup \
 	administrative_for_a_time \
 	deleted_while_administrative \
 	leaves_protection_to_the_target \
+	times_out \
 	subsystem_resets_that_fail \
 	subsystem_reset_that_is_dropped \
 	connect_is_interrupted \
