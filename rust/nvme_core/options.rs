@@ -84,7 +84,7 @@ impl Options {
         self.text(bindings::NVMF_OPT_TRSVCID, self.raw().trsvcid)
     }
 
-    /// Returns the port of the target as a number.
+    /// Returns the port of the target as a number. Its text is decimal, or begins with 0x or 0.
     ///
     /// # Errors
     ///
@@ -92,7 +92,7 @@ impl Options {
     pub fn port(&self) -> Result<u16> {
         let (text, mut port) = (self.trsvcid().ok_or(EINVAL)?, 0);
         // SAFETY: `text` is a string, and `port` valid for writes.
-        to_result(unsafe { bindings::kstrtou16(text.as_char_ptr(), 10, &mut port) })
+        to_result(unsafe { bindings::kstrtou16(text.as_char_ptr(), 0, &mut port) })
             .map_err(|_| EINVAL)?;
         Ok(port)
     }

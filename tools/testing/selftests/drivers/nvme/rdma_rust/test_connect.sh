@@ -45,6 +45,15 @@ without_port() {
 	attribute_is address "traddr=$TARGET4,trsvcid=4420"
 }
 
+# The port may be in any base.
+hexadecimal_port() {
+	writes_options "traddr=$TARGET4,trsvcid=0x1144" || fail "no controller: $ERRORS"
+	CTRL=nvme0
+	defer disconnect_if_there "$CTRL"
+	attribute_is state live
+	attribute_is address "traddr=$TARGET4,trsvcid=0x1144"
+}
+
 reads_what_it_wrote() {
 	connect "$TARGET4"
 	verify "$(disk "$CTRL" 1)" --rw=randwrite --bsrange=512-256k --size=16m --iodepth=16
@@ -187,6 +196,7 @@ main setup \
 	connects_and_disconnects \
 	over_ipv6 \
 	without_port \
+	hexadecimal_port \
 	reads_what_it_wrote \
 	kinds_of_queues \
 	as_many_queues_as_processors \
