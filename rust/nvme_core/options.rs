@@ -14,9 +14,13 @@ use kernel::{
 
 /// Options of a controller. C: `struct nvmf_ctrl_options`.
 ///
+/// Writes to attributes of the controller change some numbers at any time, such as `max_reconnects`. So no
+/// reference to the whole structure is made.
+///
 /// # Invariants
 ///
-/// `options` is valid, and its strings do not change, while this exists.
+/// `options` is valid while this exists. The fields that this reads do not change, once the controller is
+/// created.
 pub struct Options {
     options: NonNull<bindings::nvmf_ctrl_options>,
 }
@@ -60,13 +64,15 @@ impl Options {
         self.options.as_ptr()
     }
 
-    fn raw(&self) -> &bindings::nvmf_ctrl_options {
-        // SAFETY: By the type invariants, `options` is valid.
-        unsafe { self.options.as_ref() }
-    }
-
-    fn text(&self, option: u32, text: *mut c_char) -> Option<&CStr> {
-        if self.raw().mask & option == 0 || text.is_null() {
+    /// Returns the string of an option, if the user gave the option.
+    ///
+    /// # Safety
+    ///
+    /// `text` is the field for the string of `option`.
+    unsafe fn text(&self, option: u32, text: *mut c_char) -> Option<&CStr> {
+        // SAFETY: By the type invariants, the options are valid, and the field does not change.
+        let mask = unsafe { (*self.as_raw()).mask };
+        if mask & option == 0 || text.is_null() {
             return None;
         }
         // SAFETY: nvme-fabrics sets the bit of an option together with its string. By the type
@@ -76,12 +82,16 @@ impl Options {
 
     /// Returns the address of the target.
     pub fn traddr(&self) -> Option<&CStr> {
-        self.text(bindings::NVMF_OPT_TRADDR, self.raw().traddr)
+        let raw = self.as_raw();
+        // SAFETY: By the type invariants, the options are valid. The field is that of the option.
+        unsafe { self.text(bindings::NVMF_OPT_TRADDR, (*raw).traddr) }
     }
 
     /// Returns the port of the target, if one was given.
     pub fn trsvcid(&self) -> Option<&CStr> {
-        self.text(bindings::NVMF_OPT_TRSVCID, self.raw().trsvcid)
+        let raw = self.as_raw();
+        // SAFETY: By the type invariants, the options are valid. The field is that of the option.
+        unsafe { self.text(bindings::NVMF_OPT_TRSVCID, (*raw).trsvcid) }
     }
 
     /// Returns the port of the target as a number. Its text is decimal, or begins with 0x or 0.
@@ -99,28 +109,34 @@ impl Options {
 
     /// Returns the source address, if one was given.
     pub fn host_traddr(&self) -> Option<&CStr> {
-        self.text(bindings::NVMF_OPT_HOST_TRADDR, self.raw().host_traddr)
+        let raw = self.as_raw();
+        // SAFETY: By the type invariants, the options are valid. The field is that of the option.
+        unsafe { self.text(bindings::NVMF_OPT_HOST_TRADDR, (*raw).host_traddr) }
     }
 
     /// Returns the NQN of the host.
     pub fn host_nqn(&self) -> &CStr {
         // SAFETY: By the type invariants, the options are valid. nvme-fabrics sets the host, whose
         // NQN is an array that ends with a NUL, before it creates a controller.
-        unsafe { CStr::from_char_ptr((&raw const (*self.raw().host).nqn).cast()) }
+        unsafe { CStr::from_char_ptr((&raw const (*(*self.as_raw()).host).nqn).cast()) }
     }
 
     /// Returns the IP type of service, if one was given.
     pub fn tos(&self) -> Option<u8> {
-        u8::try_from(self.raw().tos).ok()
+        // SAFETY: By the type invariants, the options are valid, and the field does not change.
+        u8::try_from(unsafe { (*self.as_raw()).tos }).ok()
     }
 
     /// Returns the numbers of I/O queues.
     pub(crate) fn queues(&self) -> RequestedQueues {
-        let raw = self.raw();
-        RequestedQueues {
-            default: raw.nr_io_queues,
-            write: raw.nr_write_queues,
-            poll: raw.nr_poll_queues,
+        let raw = self.as_raw();
+        // SAFETY: By the type invariants, the options are valid, and the fields do not change.
+        unsafe {
+            RequestedQueues {
+                default: (*raw).nr_io_queues,
+                write: (*raw).nr_write_queues,
+                poll: (*raw).nr_poll_queues,
+            }
         }
     }
 

@@ -234,7 +234,7 @@ impl<T: Transport> Registration<T> {
             Controller::<T>::new(&self.context, options, list, CtrlOps::<T>::works())?
         };
         // SAFETY: As above.
-        let duplicates_allowed = unsafe { options.as_ref().duplicate_connect };
+        let duplicates_allowed = unsafe { (*options.as_ptr()).duplicate_connect };
         if !duplicates_allowed && self.controllers.has_duplicate(&controller.options) {
             return Err(errno::EALREADY);
         }

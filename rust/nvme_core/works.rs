@@ -254,8 +254,10 @@ impl<T: Transport> CtrlOps<T> {
                 unsafe { bindings::add_reconnects(controller.as_raw()) };
             }
             Err(failure) => {
-                // SAFETY: The options belong to the controller.
-                let most = unsafe { (*controller.options.as_raw()).max_reconnects };
+                // SAFETY: The options belong to the controller. Writes to an attribute may change the number.
+                let most = unsafe {
+                    (&raw const (*controller.options.as_raw()).max_reconnects).read_volatile()
+                };
                 dev_info!(
                     controller.device(),
                     "Failed reconnect attempt {}/{}\n",
@@ -291,7 +293,8 @@ fn reconnect_or_delete<T: Transport>(controller: &Controller<T>, status: c_int) 
     // SAFETY: The controller and its work item are initialised, and the options belong to it.
     unsafe {
         if bindings::nvmf_should_reconnect(ctrl, status) {
-            let delay = (*controller.options.as_raw()).reconnect_delay;
+            // Writes to an attribute may change the number.
+            let delay = (&raw const (*controller.options.as_raw()).reconnect_delay).read_volatile();
             dev_info!(
                 controller.device(),
                 "Reconnecting in {} seconds...\n",
