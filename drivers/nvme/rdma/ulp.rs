@@ -140,9 +140,9 @@ pub trait Ulp: Sized + Send + Sync + 'static {
     /// `error` is one of:
     ///
     /// - `EBUSY`: the tag is in use.
-    /// - `ENOMEM`: there is no memory, or the send queue is full.
+    /// - `ENOMEM`, `EAGAIN`: there is no memory, or the send queue is full.
     /// - `EIO`: the data could not be mapped.
-    /// - `ENOTCONN`: the queue is ending.
+    /// - `ENOTCONN`: the queue is ending, for example because the device refused the command.
     /// - `EINVAL`: the request has no slot, or no region can be made of its data.
     fn reject(error: Error, payload: Self::Payload) -> Self::Rejected;
 

@@ -14,6 +14,7 @@
  *
  * Others fail three times:
  *
+ * refuse   A post of several work requests fails, although there is room for them.
  * silent   A post fails and does not return the failed work request (rdmavt).
  * error, dereg, destroy_qp, destroy_srq, detach
  *          The device refuses to move a queue pair to its error state, or to
@@ -63,6 +64,14 @@ static int post_foreign(struct ib_qp *qp, const struct ib_send_wr *wr, const str
 	if (ret != -ENOMEM)
 		return ret;
 	*bad = &foreign;
+	return -EINVAL;
+}
+
+static int post_refuse(struct ib_qp *qp, const struct ib_send_wr *wr, const struct ib_send_wr **bad)
+{
+	if (!wr->next || !refused())
+		return honest.post_send(qp, wr, bad);
+	*bad = wr;
 	return -EINVAL;
 }
 
@@ -122,6 +131,8 @@ static int replace(struct ib_device_ops *ops)
 		ops->post_send = post_first;
 	else if (!strcmp(lie, "foreign"))
 		ops->post_send = post_foreign;
+	else if (!strcmp(lie, "refuse"))
+		ops->post_send = post_refuse;
 	else if (!strcmp(lie, "silent"))
 		ops->post_send = post_silent;
 	else if (!strcmp(lie, "drain"))

@@ -248,9 +248,10 @@ impl<K: SlotLookup> Slot<K> {
 
     /// Undoes a command that was not posted, and returns its payload with the error.
     ///
-    /// The error is `ENOTCONN` in two cases, as the connection is lost: the device fails
-    /// permanently (`EIO`), or the target answered the command although it was not sent. In the
-    /// second, the tag stays in use until the drain. Otherwise the error is that of the post.
+    /// The error is that of the post if the post may be repeated: `EBUSY`, `ENOMEM` or `EAGAIN`. Otherwise
+    /// it is `ENOTCONN`, and the connection is lost: no device has a reason to refuse a command for ever. It
+    /// is also lost if the target answered the command although it was not sent. Then the tag stays in use
+    /// until the drain.
     #[cold]
     pub(super) fn undo(
         &self,
@@ -282,11 +283,14 @@ impl<K: SlotLookup> Slot<K> {
         }
         state.free();
         match unposted.error {
-            EIO => {
-                core.post_failed("command", EIO);
+            error @ (EBUSY | ENOMEM | EAGAIN) => Unsent { error, payload },
+            error => {
+                // The queue pair is closed after the connection was lost.
+                if error != errno::ENOTCONN {
+                    core.post_failed("command", error);
+                }
                 lost(payload)
             }
-            error => Unsent { error, payload },
         }
     }
 

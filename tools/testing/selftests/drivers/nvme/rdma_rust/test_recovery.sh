@@ -291,6 +291,24 @@ nothing_in_flight() {
 	! grep -q '[1-9]' "/sys/class/nvme/$CTRL"/nvme*n1/inflight
 }
 
+# The device refuses work requests for no reason of the command. nvme-rdma fails the I/O.
+device_refuses_a_post() {
+	! driver_is_c || skip "nvme-rdma fails the I/O"
+	modprobe -n -q rrdma_test_liar || skip "no module rrdma_test_liar"
+	start_pair
+	connect "$TARGET4" "${LASTING[@]}"
+	disk "$CTRL" 1 >"$SCRATCH/disk"
+	head -c 65536 /dev/urandom >"$SCRATCH/wrote"
+	# A registration and a send: the data is by key.
+	run modprobe rrdma_test_liar device=rnvmf_rxe1 lie=refuse
+	defer modprobe -r rrdma_test_liar
+	run dd if="$SCRATCH/wrote" of="$(<"$SCRATCH/disk")" bs=64k oflag=direct
+	run dd if="$(<"$SCRATCH/disk")" of="$SCRATCH/read" bs=64k count=1 iflag=direct
+	cmp "$SCRATCH/wrote" "$SCRATCH/read" || fail "read data differs from written data"
+	logs "$CTRL: command not posted on queue [12]: error -22: starting error recovery" ||
+		fail "no line with the cause: $(kernel_log | tail -5)"
+}
+
 # ctrl_loss_tmo ends: the controller is deleted, and I/O fails.
 is_given_up() {
 	start_pair
@@ -429,6 +447,7 @@ main setup \
 	hardware_queues_are_changed_for_another_number \
 	polled_io_comes_back \
 	timeout_polls_first \
+	device_refuses_a_post \
 	is_given_up \
 	io_fails_before_it_is_given_up \
 	disconnect_from_silent_target \
