@@ -314,6 +314,11 @@ __rrdma_helper void rrdma_helper_ib_complete_flushed(struct ib_qp *qp, struct ib
 		local_bh_enable();
 }
 
+__rrdma_helper bool rrdma_helper_ib_dma_pci_p2p_dma_supported(struct ib_device *device)
+{
+	return ib_dma_pci_p2p_dma_supported(device);
+}
+
 __rrdma_helper u64 rrdma_helper_ib_dma_map_single(struct ib_device *device, void *address,
 						  size_t length, enum dma_data_direction direction)
 {

@@ -116,6 +116,10 @@ pub trait Transport: Sized + Send + Sync + 'static {
     /// May sleep.
     fn numa_node(&self) -> i32;
 
+    /// Returns whether the data of a request may be in memory of PCI devices, on the device to which the
+    /// admin queue is connected. False if it is not connected. May sleep.
+    fn supports_pci_p2pdma(&self) -> bool;
+
     /// Sends a request. Must not sleep.
     ///
     /// If `last` is false, another request or [`commit_rqs`](Self::commit_rqs) follows at once.

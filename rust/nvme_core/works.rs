@@ -62,6 +62,7 @@ impl<T: Transport> CtrlOps<T> {
             get_address: Some(bindings::nvmf_get_address),
             stop_ctrl: Some(Self::stop_ctrl),
             get_virt_boundary: Some(bindings::get_virt_boundary),
+            supports_pci_p2pdma: Some(Self::supports_pci_p2pdma),
             ..pin_init::zeroed()
         }
     }
@@ -126,6 +127,18 @@ impl<T: Transport> CtrlOps<T> {
             bindings::flush_work(controller.recovery_work.get());
             bindings::cancel_delayed_work_sync(controller.reconnect_work.get());
         }
+    }
+
+    /// Returns whether the data of a request may be in memory of PCI devices. nvme-core asks before it adds
+    /// a disk. C: `nvme_rdma_supports_pci_p2pdma()`.
+    ///
+    /// # Safety
+    ///
+    /// `ctrl` is the field of a `Controller<T>`.
+    unsafe extern "C" fn supports_pci_p2pdma(ctrl: *mut bindings::nvme_ctrl) -> bool {
+        // SAFETY: By the safety requirements of this function.
+        let controller = unsafe { Controller::<T>::from_raw(ctrl) };
+        controller.transport.supports_pci_p2pdma()
     }
 
     /// Disconnects all queues of a controller, and shuts it down. C: `nvme_rdma_delete_ctrl()`.

@@ -174,6 +174,13 @@ impl Device {
         cfg!(CONFIG_INFINIBAND_VIRT_DMA) && unsafe { (*self.as_raw()).dma_device.is_null() }
     }
 
+    /// Returns whether memory of PCI devices can be mapped for the device (`ib_dma_pci_p2p_dma_supported`). A
+    /// mapping may still fail, for example if there is no path between both.
+    pub fn supports_pci_p2pdma(&self) -> bool {
+        // SAFETY: `self` is a valid device by the type invariant.
+        unsafe { bindings::ib_dma_pci_p2p_dma_supported(self.as_raw()) }
+    }
+
     /// Returns whether the device has atomic operations.
     #[inline]
     pub(crate) fn has_atomics(&self) -> bool {

@@ -258,6 +258,11 @@ impl Transport for Rdma {
         device.map_or(-1, |device| device.attributes().numa_node)
     }
 
+    fn supports_pci_p2pdma(&self) -> bool {
+        let device = self.association.device();
+        device.is_some_and(|device| device.supports_pci_p2pdma())
+    }
+
     #[inline(always)]
     fn queue_rq(
         queue: &Self::Queue,
