@@ -6,7 +6,8 @@
 //! connection, which it owns as an [`association::Association`]. Other contexts report an error or
 //! store a request, and wake the thread. So set-up and teardown never race. The thread never waits
 //! for the disks' I/O, because that I/O may depend on the thread: [scan work](scan_work) adds and
-//! removes disks in a work item.
+//! removes disks in a work item. Time limits that must hold while the thread connects or waits for a
+//! response have a [thread of their own](deadlines).
 //!
 //! ```text
 //!             ┌────────────────────┐
@@ -19,6 +20,7 @@
 mod aen;
 mod association;
 mod ctrl_device;
+mod deadlines;
 pub(crate) mod discovery;
 mod disk_controller;
 mod held_writes;
@@ -256,6 +258,12 @@ impl Controller {
 
     fn is_deleting(&self) -> bool {
         self.status.is_removal_requested()
+    }
+
+    /// Acts on the time limits that have expired, and returns the next one. May sleep, but not for I/O.
+    pub(crate) fn act_on_deadlines(&self) -> Deadline {
+        self.held_writes.release_if_due();
+        self.held_writes.due()
     }
 
     /// Changes a live controller to resetting, for its thread to reset it.

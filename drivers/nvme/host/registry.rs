@@ -35,6 +35,7 @@ use rrdma::{
     memory, net,
     rdma::device::Device,
     sync::{
+        Deadline,
         Msecs,
         Thread,
         TimedCompletion, //
@@ -144,6 +145,7 @@ impl Registry {
         registry
             .services
             .start(registry.clone())
+            .and_then(|()| registry.start_deadlines())
             .inspect_err(|_| registry.stop())?;
         Ok(registry)
     }
@@ -171,10 +173,30 @@ impl Registry {
     /// Ends the threads and services. Called after [`close`](Self::close), when user space cannot
     /// reach the registry any more. Sleeps.
     pub(crate) fn stop(&self) {
+        self.services.deadlines.stop();
         // Drop without the lock: this waits for threads, which may take the lock before they end.
         let threads = self.threads.lock().take();
         drop(threads);
         self.services.stop();
+    }
+
+    /// Starts the thread that acts on time limits of the controllers.
+    fn start_deadlines(self: &Arc<Self>) -> Result {
+        let this = self.clone();
+        self.spawn(fmt!("rnvmf-deadlines"), move || {
+            // A write that the thread releases may be one that memory reclaim waits for.
+            memory::without_io(|| this.services.deadlines.run(|| this.act_on_deadlines()));
+        })
+    }
+
+    /// Acts on the time limits of all controllers that have expired, and returns the next one.
+    fn act_on_deadlines(&self) -> Deadline {
+        let (mut next, mut from) = (Deadline::NEVER, 0);
+        while let Some(controller) = self.next_where(from, |_| true) {
+            next = next.min(controller.act_on_deadlines());
+            from = u64::from(controller.id).saturating_add(1);
+        }
+        next
     }
 
     /// Adds a controller and starts to connect it. May sleep.
@@ -330,9 +352,18 @@ impl Registry {
 
     /// Returns the first controller in a network namespace whose ID is `from` or more.
     pub(crate) fn next(&self, namespace: &net::Namespace, from: u64) -> Option<Arc<Controller>> {
+        self.next_where(from, |c| c.options.namespace == *namespace)
+    }
+
+    /// Returns the first controller whose ID is `from` or more, and that `is_wanted` accepts.
+    fn next_where(
+        &self,
+        from: u64,
+        is_wanted: impl Fn(&Controller) -> bool,
+    ) -> Option<Arc<Controller>> {
         let controllers = self.controllers.lock();
         let mut list = controllers.list.iter();
-        list.find(|c| u64::from(c.id) >= from && c.options.namespace == *namespace)
+        list.find(|c| u64::from(c.id) >= from && is_wanted(c))
             .cloned()
     }
 }

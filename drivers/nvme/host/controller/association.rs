@@ -245,6 +245,7 @@ impl Association {
         if limit == Msecs::new(0) {
             return controller.held_writes.release_if_due();
         }
+        controller.services.deadlines.rearm();
         controller.warn(format_args!(
             "holding in-flight writes for {} ms: {count}; the target may still execute them",
             limit.get()

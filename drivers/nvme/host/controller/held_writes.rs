@@ -34,8 +34,8 @@ pub(super) enum HeldFate {
     Fail,
 }
 
-/// The held writes of a controller. The controller's thread adds and releases them, and a scan releases
-/// those that are due. The lock is a leaf.
+/// The held writes of a controller. The controller's thread adds them. The module's [thread for
+/// deadlines](super::deadlines) releases them. The lock is a leaf.
 #[pin_data]
 pub(super) struct HeldWrites {
     /// Has room for all requests of the tag set, because a teardown must not allocate.

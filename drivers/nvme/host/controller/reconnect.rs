@@ -297,7 +297,6 @@ impl<'a> Reconnect<'a> {
             if self.controller.is_deleting() {
                 return None;
             }
-            self.controller.held_writes.release_if_due();
             let limits = self.controller.settings().limits();
             let pause = PauseState {
                 since_loss_ms: self.status.since_loss_ms(),
@@ -325,8 +324,7 @@ impl<'a> Reconnect<'a> {
                 }
                 ReconnectAction::Wait { ms, attempt_ms } => {
                     self.show(Some(Deadline::after(Msecs::new(attempt_ms))));
-                    let release = self.controller.held_writes.due().left();
-                    self.controller.wait(Msecs::new(ms).min(release));
+                    self.controller.wait(Msecs::new(ms));
                 }
             }
         }

@@ -141,10 +141,7 @@ pub(super) fn scan(
     awaited: ChangedNamespaces<'_>,
 ) -> Result<ScanResult, CtrlError> {
     let controller = progress.controller;
-    let tell_progress = || {
-        progress.report();
-        controller.held_writes.release_if_due();
-    };
+    let tell_progress = || progress.report();
     let namespaces = &controller.namespaces;
     let scan = namespace::scan(namespaces, admin, context, awaited, &tell_progress)?;
     controller.status.update(|status| {

@@ -6,6 +6,7 @@
 //! registry of controllers nor netlink.
 
 use super::{
+    deadlines::DeadlineTimer,
     discovery::DiscoveryResult,
     status::Status, //
 };
@@ -116,6 +117,9 @@ pub(crate) struct Services {
     pub(crate) events: Arc<dyn EventSink>,
     /// Counts changes of the list of controllers and of their disks.
     pub(crate) changes: Arc<ChangeCount>,
+    /// Acts on time limits of the controllers.
+    #[pin]
+    pub(crate) deadlines: DeadlineTimer,
     /// Runs scan work and sends uevents. `None` once stopped.
     #[pin]
     work: Mutex<Option<OwnedQueue>>,
@@ -143,6 +147,7 @@ impl Services {
                 ids: IdRegistry::new()?,
                 events,
                 changes: Arc::new(ChangeCount::new(), GFP_KERNEL)?,
+                deadlines <- DeadlineTimer::new(),
                 work <- new_mutex!(Some(work), "rnvmf::Services::work"),
                 client <- new_mutex!(None, "rnvmf::Services::client"),
             }? Error),

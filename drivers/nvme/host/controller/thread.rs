@@ -309,9 +309,7 @@ impl CtrlThread {
             rescan.note(&Ok(()), &self.ctrl);
         }
         let live = association.keep_alive_queues();
-        let held = &self.ctrl.held_writes;
         serve::serve(&self.ctrl, live, Deadline::NEVER, || {
-            held.release_if_due();
             if let Some(done) = self.ctrl.scan_lock.take_result() {
                 rescan.note(&done, &self.ctrl);
                 if let Err(failure) = done {
@@ -324,7 +322,6 @@ impl CtrlThread {
             let next = aer.poll(&self.ctrl, queue, |event| {
                 self.handle_event(association, event);
             });
-            let next = next.min(held.due());
             let reset_requested = self.ctrl.status.state() == CtrlState::Resetting;
             let removal_requested = self.ctrl.is_deleting();
             let guard = self.ctrl.scan_lock.try_lock();
@@ -392,9 +389,7 @@ impl CtrlThread {
         self.start_scan_work(guard, ScanWork::DeleteDisks);
         let mut retry = Deadline::after(RETRY);
         let live = association.keep_alive_queues();
-        let held = &self.ctrl.held_writes;
         let disks = serve::serve(&self.ctrl, live, Deadline::NEVER, || {
-            held.release_if_due();
             if let Some(done) = self.ctrl.scan_lock.take_result() {
                 return ControlFlow::Break(done);
             }
@@ -402,7 +397,7 @@ impl CtrlThread {
                 association.tag_set.kick_requeued();
                 retry = Deadline::after(RETRY);
             }
-            ControlFlow::Continue(retry.min(held.due()))
+            ControlFlow::Continue(retry)
         });
         match disks {
             Ok(_) => association.shut_down(&self.ctrl),

@@ -131,6 +131,36 @@ ends_with_the_controller() {
 	has "$(<"$SCRATCH/errors")" "$LOST"
 }
 
+# The hold of a write ends in time during a reconnect attempt, which the target does not answer.
+ends_during_an_attempt() {
+	local writer held_ms began took status=0
+	hostile trap-write outlive 60000
+	SERVICE=4477 connect "$TARGET4" -k $KEEP_ALIVE --reconnect-delay 1 --fast-io-fail-tmo 1 \
+		--timeout $((30 * SLOWDOWN))
+	(put old || exit 1) &
+	writer=$!
+	wait_until "$SOON" count trap-write >"$SCRATCH/count" || fail "the target received no write"
+	kill -STOP "$TARGET"
+	wait_until 30 holds_writes >"$SCRATCH/held" || fail "no write is held"
+	began=$(now)
+	held_ms=$(holds_writes)
+	wait_until 60 process_ended $writer || fail "the writer did not end"
+	took=$(($(now) - began))
+	kill -CONT "$TARGET"
+	note "the write failed $took ms after the loss, and was held for $held_ms ms"
+	wait $writer || status=$?
+	same "status of the writer" 1 $status
+	has "$(<"$SCRATCH/errors")" "$LOST"
+	at_most "the write failed after" $took $((held_ms + 500))
+	disconnect "$CTRL"
+	end_process "$TARGET"
+}
+
+# holds_writes: print for how many milliseconds the kernel holds writes. Fails if it has not logged that.
+holds_writes() {
+	dmesg | sed -n "s/.*$CTRL: holding in-flight writes for \\([0-9]*\\) ms.*/\\1/p" | tail -n 1 | grep .
+}
+
 main setup \
 	is_held \
 	is_held_for_a_coarse_timer \
@@ -138,4 +168,5 @@ main setup \
 	is_shown \
 	is_not_held \
 	fails_at_once \
+	ends_during_an_attempt \
 	ends_with_the_controller
