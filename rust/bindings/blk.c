@@ -113,6 +113,35 @@ __rrdma_helper void rrdma_helper_blk_mq_kick_within(struct request_queue *q, uns
 	spin_unlock_irqrestore(&q->requeue_lock, flags);
 }
 
+/* Whether a started request has been in flight for this time, in jiffies. */
+__rrdma_helper bool rrdma_helper_rq_in_flight_for(const struct request *rq, unsigned long span)
+{
+	unsigned long started = READ_ONCE(rq->deadline) - READ_ONCE(rq->timeout);
+
+	return jiffies - started >= span;
+}
+
+/*
+ * blk_mq_tagset_busy_iter(), but may run during blk_mq_update_nr_hw_queues(),
+ * which frees set->tags after it has frozen all queues: the reference to one of
+ * them delays that. A queue without a reference has no requests.
+ */
+__rrdma_helper void rrdma_helper_blk_mq_iter_started(struct blk_mq_tag_set *set,
+							 busy_tag_iter_fn *fn, void *priv)
+{
+	struct request_queue *q;
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(q, &set->tag_list, tag_set_list) {
+		if (!percpu_ref_tryget(&q->q_usage_counter))
+			continue;
+		blk_mq_tagset_busy_iter(set, fn, priv);
+		percpu_ref_put(&q->q_usage_counter);
+		break;
+	}
+	rcu_read_unlock();
+}
+
 /*
  * Kick the requeue lists of all queues. A queue whose usage counter is zero has
  * no requests, and may be about to be freed: its requeue work must not be

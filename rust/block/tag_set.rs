@@ -10,7 +10,10 @@ use super::{
         HwQueue,
         RetiredHctxs, //
     },
-    request::Pdu,
+    request::{
+        Pdu,
+        RequestRef, //
+    },
     Operations,
     QueueCounts,
     QueueKinds, //
@@ -33,6 +36,7 @@ use kernel::{
     time::{
         delay::fsleep,
         Delta, //
+        Jiffies,
     },
     types::Opaque, //
 };
@@ -96,6 +100,36 @@ struct Layout {
     before: QueueCounts,
     /// As last requested.
     wanted: QueueCounts,
+}
+
+/// A count of [`TagSet::count_in_flight`].
+struct InFlightCount<T: Operations> {
+    /// How long a request must have been in flight, in jiffies.
+    jiffies: Jiffies,
+    counts: fn(&RequestRef<T>) -> bool,
+    requests: u32,
+}
+
+impl<T: Operations> InFlightCount<T> {
+    /// Counts a request. Returns true, to go on with the next one.
+    ///
+    /// # Safety
+    ///
+    /// `rq` is a started request of a tag set of `T`, to which C holds a reference. `count` points to an
+    /// `InFlightCount<T>` without another user.
+    unsafe extern "C" fn count_request(rq: *mut bindings::request, count: *mut c_void) -> bool {
+        // SAFETY: By the safety requirements of this function, `rq` is valid, and is not reused before C
+        // drops its reference. `count` is valid and has no other user.
+        let (request, count) =
+            unsafe { (RequestRef::<T>::from_raw(rq), &mut *count.cast::<Self>()) };
+        // SAFETY: By the safety requirements of this function, `rq` is valid.
+        let is_old = unsafe { bindings::rq_in_flight_for(rq, count.jiffies) };
+
+        if is_old && request.is_under_way() && (count.counts)(&request) {
+            count.requests = count.requests.saturating_add(1);
+        }
+        true
+    }
 }
 
 // SAFETY: The C functions called with `inner` do their own locking and may be called from any
@@ -307,6 +341,29 @@ impl<T: Operations> TagSet<T> {
     pub fn kick_requeued(&self) {
         // SAFETY: By the type invariants, `inner` is valid.
         unsafe { bindings::blk_mq_kick_tagset(self.as_raw()) };
+    }
+
+    /// Returns the number of requests that have been in flight for `span` or longer, and that `counts`
+    /// accepts. A request that timed out is in flight since its last time-out. The result may be outdated.
+    ///
+    /// Any context but NMI, also while another thread [changes the queues](Self::set_queues). C:
+    /// `blk_mq_tagset_busy_iter()`.
+    pub fn count_in_flight(&self, span: Msecs, counts: fn(&RequestRef<T>) -> bool) -> u32 {
+        let mut count = InFlightCount {
+            jiffies: span.to_jiffies(),
+            counts,
+            requests: 0,
+        };
+        // SAFETY: By the type invariants, `inner` is valid. `count_request` is called with requests of the
+        // set, and only until the function returns, with a pointer to `count`, which has no other user.
+        unsafe {
+            bindings::blk_mq_iter_started(
+                self.as_raw(),
+                Some(InFlightCount::<T>::count_request),
+                (&raw mut count).cast(),
+            );
+        }
+        count.requests
     }
 
     /// Quiesces the queue of a new disk if the set is quiesced.

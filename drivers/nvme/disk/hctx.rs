@@ -105,6 +105,11 @@ pub fn hctx_counts(queues: IoQueueCounts) -> QueueCounts {
     }
 }
 
+/// Returns the number of requests that the target has not answered for `span` or longer. Any context but NMI.
+pub fn count_unanswered(tag_set: &TagSet<Io>, span: Msecs) -> u32 {
+    tag_set.count_in_flight(span, |request| !request.data().is_held())
+}
+
 /// Creates the tag set of all disks, with an [`HctxQueue`] for each requested I/O queue and `depth` tags for
 /// each hardware queue. `split` has the I/O queues that the target granted. May sleep.
 ///

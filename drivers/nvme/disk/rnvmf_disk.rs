@@ -29,6 +29,7 @@ pub use ctrl::{
     FailedIo, //
 };
 pub use hctx::{
+    count_unanswered,
     hctx_counts,
     tag_set,
     HctxQueue, //

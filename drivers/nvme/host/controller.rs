@@ -56,6 +56,7 @@ pub(crate) use status::{
     ReconnectStatus, //
 };
 
+use deadlines::RemovalWatch;
 use held_writes::HeldWrites;
 use scan_lock::ScanLock;
 use status::{
@@ -160,6 +161,8 @@ pub(crate) struct Controller {
     /// Writes that were in flight when a connection was lost.
     #[pin]
     held_writes: HeldWrites,
+    #[pin]
+    removal_watch: RemovalWatch,
     /// Requests without a connection are held for the next one; otherwise they fail.
     holds_io: RelaxedBool,
     /// Time for which the target wants requests with path errors retried, in milliseconds. Written by
@@ -227,6 +230,7 @@ impl Controller {
                 fast_io_fail_ms: Atomic::new(fast_io_fail_ms(&settings)),
                 settings <- new_mutex!(settings, "rnvmf::Controller::settings"),
                 held_writes <- HeldWrites::new(),
+                removal_watch <- RemovalWatch::new(),
                 holds_io: RelaxedBool::new(false),
                 target_retry_ms: Atomic::new(0),
                 rdma_device <- new_mutex!(None, "rnvmf::Controller::rdma_device"),
@@ -248,6 +252,7 @@ impl Controller {
         self.user_channel.close();
         self.scan_channel.close();
         self.wake.complete();
+        self.services.deadlines.rearm();
     }
 
     /// Returns the first error of the connection, if any. Any context.
@@ -263,7 +268,24 @@ impl Controller {
     /// Acts on the time limits that have expired, and returns the next one. May sleep, but not for I/O.
     pub(crate) fn act_on_deadlines(&self) -> Deadline {
         self.held_writes.release_if_due();
-        self.held_writes.due()
+        self.held_writes.due().min(self.watch_removal())
+    }
+
+    /// Reports an error of the connection if removal is requested and the target does not answer the
+    /// commands of the disks. Returns when to call it again.
+    fn watch_removal(&self) -> Deadline {
+        if !self.is_deleting() {
+            return Deadline::NEVER;
+        }
+        let context = self.scan_context.lock().clone();
+        let Some(context) = context else {
+            return Deadline::NEVER;
+        };
+        let count = |age| rnvmf_disk::count_unanswered(&context.tag_set, age);
+        if let Some(error) = self.removal_watch.overdue(count) {
+            self.notifier.report(error);
+        }
+        Deadline::after(RemovalWatch::INTERVAL)
     }
 
     /// Changes a live controller to resetting, for its thread to reset it.

@@ -295,6 +295,7 @@ impl From<ConnError> for CtrlError {
             | ConnError::UnknownCommand { qid, .. }
             | ConnError::Protocol { qid, .. } => (ErrorStage::Io, errno::EPROTO, Some(qid)),
             ConnError::Timeout { qid, .. } => (ErrorStage::Io, ETIMEDOUT, Some(qid)),
+            ConnError::Unanswered { .. } => (ErrorStage::Io, ETIMEDOUT, None),
             ConnError::DeviceRemoved => (ErrorStage::Removal, ENODEV, None),
         };
         Self {

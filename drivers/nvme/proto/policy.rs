@@ -17,6 +17,7 @@
 //! - [`ctrl_state`], [`live_step`]: states of a controller, and the next step of its thread.
 //! - [`reconnect_policy`], [`reconnect_progress`], [`backoff`]: reconnects after a connection loss.
 //! - [`keep_alive`]: when to send Keep Alive.
+//! - [`unanswered_commands`]: whether the target answers while its controller is removed.
 //! - [`aen_rate_limit`]: how soon to request the next asynchronous event.
 //!
 //! Namespaces and disks:
@@ -81,3 +82,4 @@ pub mod retry;
 pub mod revalidate;
 pub mod scan_owner;
 pub mod scan_requests;
+pub mod unanswered_commands;

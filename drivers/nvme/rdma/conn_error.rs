@@ -81,6 +81,13 @@ pub enum ConnError {
         /// The tag of the command.
         tag: u32,
     },
+    /// The target did not answer commands while the controller was removed.
+    Unanswered {
+        /// Number of the commands.
+        count: u32,
+        /// Time without an answer, in milliseconds.
+        ms: u32,
+    },
     /// The device stopped a queue pair. It reports the cause in another event, or not at all.
     Stopped {
         /// The queue.
@@ -130,6 +137,12 @@ impl fmt::Display for ConnError {
                 error,
             } => write!(f, "command {command_id:#06x} on queue {qid}: {error}"),
             Self::Timeout { qid, tag } => write!(f, "command {tag} on queue {qid} timed out"),
+            Self::Unanswered { count, ms } => {
+                write!(
+                    f,
+                    "no response to {count} commands within {ms} ms of the disconnect"
+                )
+            }
             Self::Stopped { qid } => {
                 write!(
                     f,

@@ -108,8 +108,14 @@ pub(crate) enum Verb {
     #[command(after_long_help = CONFIG_FILE)]
     ConnectAll(ConnectAll),
     /// Disconnect controllers and wait for their removal
+    ///
+    /// Data in the page cache of the disks is written back first. I/O that the target does not answer
+    /// within 2 s of the disconnect fails, write-back included, whatever its time-out is.
     Disconnect(Disconnect),
     /// Disconnect all controllers, or all unused ones, and wait for their removal
+    ///
+    /// Data in the page cache of the disks is written back first. I/O that the target does not answer
+    /// within 2 s of the disconnect fails, write-back included, whatever its time-out is.
     DisconnectAll(DisconnectAll),
     /// Reset a controller: disconnect and reconnect it while I/O waits
     Reset(Device),

@@ -2,12 +2,23 @@
 
 //! Time limits that end whatever the threads of the controllers wait for.
 //!
-//! A thread of the module acts on them, for all controllers: it releases held writes. It waits for nothing
-//! but these times.
+//! A thread of the module acts on them, for all controllers: it releases held writes, and notices that a
+//! target does not answer commands while its controller is removed. It waits for nothing but these times.
 
-use kernel::prelude::*;
+use kernel::{
+    new_mutex,
+    prelude::*,
+    sync::Mutex,
+    time::{
+        Instant,
+        Monotonic, //
+    },
+};
+use nvme_proto::policy::unanswered_commands::UnansweredCommands;
+use nvme_rdma_transport::conn_error::ConnError;
 use rrdma::sync::{
     Deadline,
+    Msecs,
     RelaxedBool,
     TimedCompletion, //
 };
@@ -47,5 +58,47 @@ impl DeadlineTimer {
             // All is looked at again in either case.
             let _ = self.changed.wait_timeout(next.left());
         }
+    }
+}
+
+/// The commands in flight while a controller is removed. Its lock is a leaf.
+#[pin_data]
+pub(super) struct RemovalWatch {
+    /// `None` until removal is requested.
+    #[pin]
+    commands: Mutex<Option<WatchedCommands>>,
+}
+
+struct WatchedCommands {
+    began: Instant<Monotonic>,
+    unanswered: UnansweredCommands,
+}
+
+impl RemovalWatch {
+    /// Interval between two calls of [`overdue`](Self::overdue).
+    pub(super) const INTERVAL: Msecs = Msecs::new(UnansweredCommands::INTERVAL_MS);
+
+    pub(super) fn new() -> impl PinInit<Self> {
+        pin_init!(Self {
+            commands <- new_mutex!(None, "rnvmf::RemovalWatch::commands"),
+        })
+    }
+
+    /// Counts the unanswered commands by `count`, which is given their age. Returns an error if the target does
+    /// not answer them. May sleep.
+    pub(super) fn overdue(&self, count: impl FnOnce(Msecs) -> u32) -> Option<ConnError> {
+        let mut commands = self.commands.lock();
+        let commands = commands.get_or_insert_with(|| WatchedCommands {
+            began: Instant::now(),
+            unanswered: UnansweredCommands::new(),
+        });
+        let now_ms = Msecs::from(commands.began.elapsed()).get();
+        let unanswered = &mut commands.unanswered;
+        let count = count(Msecs::new(unanswered.age_ms(now_ms)));
+        let overdue = unanswered.is_overdue(now_ms, count);
+        overdue.then_some(ConnError::Unanswered {
+            count,
+            ms: UnansweredCommands::LIMIT_MS,
+        })
     }
 }
