@@ -18,6 +18,7 @@
 
 const char *address;
 const char *port;
+const char *source;
 unsigned int patience = 10000;
 unsigned int keep_alive;
 
@@ -33,10 +34,10 @@ static void usage(void)
 {
 	fprintf(stderr, "usage: hostile_host ADDRESS PORT NQN STEP[,FIELD=VALUE...]...\n"
 		"       hostile_host ADDRESS PORT NQN random SEED COUNT\n"
-		"steps: admin,kato= io,qid= cm use,queue= wait,count= quiet,ms= fill changed rest bye "
-		"break vanish stop\n"
+		"steps: admin,kato= io,qid= cm source,address= use,queue= wait,count= quiet,ms= alive,seconds= "
+		"fill changed rest bye break vanish stop\n"
 		"fields of cm: qid recfmt hrqsize hsqsize cntlid length responder no-rtu receives dest "
-		"port\n");
+		"retry ack-timeout port\n");
 	command_usage(stderr);
 	exit(2);
 }
@@ -74,6 +75,10 @@ static void set_request(struct request *request, const char *field, const char *
 		request->receives = number(value);
 	else if (!strcmp(field, "dest"))
 		request->dest = number(value);
+	else if (!strcmp(field, "retry"))
+		request->retry_count = number(value);
+	else if (!strcmp(field, "ack-timeout"))
+		request->ack_timeout = number(value);
 	/* That of later connections, too. */
 	else if (!strcmp(field, "port"))
 		port = value;
@@ -207,6 +212,8 @@ static void send_command(struct command *command)
 		if (!command->same_cid)
 			put(command->capsule.sqe + 2, next_cid++, 2);
 		in_flight[get(command->capsule.sqe + 2, 2)]++;
+		if (command->hold)
+			return queue_hold(queue, &command->capsule);
 		/* A queue pair in the error state shows in the wait. */
 		if (!queue_send(queue, &command->capsule))
 			break;
@@ -250,6 +257,16 @@ static void step_use(char *fields)
 	queue = queues[number(value)];
 }
 
+/* Sets the host's address of later connections. */
+static void step_source(char *fields)
+{
+	char *value, *field = next_field(&fields, &value);
+
+	if (!field || strcmp(field, "address"))
+		usage();
+	source = value;
+}
+
 /* Expects nothing to happen for a time. */
 static void step_quiet(char *fields)
 {
@@ -264,6 +281,26 @@ static void step_quiet(char *fields)
 		printf("quiet 0x%03x\n", response.status);
 	else
 		printf("quiet %s\n", event_name(event));
+}
+
+/* Sends a Keep Alive each second for a time, as long as the target answers. */
+static void step_alive(char *fields)
+{
+	struct response response;
+	struct command command;
+	char *value, *field = next_field(&fields, &value);
+	unsigned int seconds = 0;
+
+	if (!field || strcmp(field, "seconds") || !command_make("keep-alive", &command))
+		usage();
+	for (; seconds < number(value); seconds++) {
+		put(command.capsule.sqe + 2, next_cid++, 2);
+		if (!queue_send(queue, &command.capsule) ||
+		    queue_wait(queue, patience, &response) != RESPONSE || response.status)
+			break;
+		sleep(1);
+	}
+	printf("alive %u\n", seconds);
 }
 
 static void step_wait(char *fields)
@@ -317,6 +354,8 @@ static void step(char *text)
 		return step_stop();
 	if (!strcmp(name, "use"))
 		return step_use(text);
+	if (!strcmp(name, "source"))
+		return step_source(text);
 	if (!strcmp(name, "vanish"))
 		_exit(0);
 	if (step_command(name, text))
@@ -330,6 +369,8 @@ static void step(char *text)
 		return step_wait(text);
 	if (!strcmp(name, "quiet"))
 		return step_quiet(text);
+	if (!strcmp(name, "alive"))
+		return step_alive(text);
 	if (!strcmp(name, "fill"))
 		return (void)memset(queue_data(), PATTERN, DATA_SIZE);
 	if (!strcmp(name, "changed"))

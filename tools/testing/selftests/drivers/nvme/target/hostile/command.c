@@ -188,6 +188,8 @@ static bool set_other(struct command *command, const char *field, const char *va
 		set_nqn(DATA_HOSTNQN, value);
 	else if (!strcmp(field, "nowait"))
 		command->nowait = true;
+	else if (!strcmp(field, "hold"))
+		command->hold = true;
 	else if (!strcmp(field, "show"))
 		command->show = true;
 	else
@@ -222,5 +224,5 @@ void command_usage(FILE *out)
 	fprintf(out, "\nfields:");
 	for (n = 0; n < ARRAY_SIZE(fields); n++)
 		fprintf(out, " %s", fields[n].name);
-	fprintf(out, "\nalso: len data inline capsule count cntlid subnqn hostnqn nowait show\n");
+	fprintf(out, "\nalso: len data inline capsule count cntlid subnqn hostnqn nowait hold show\n");
 }

@@ -25,6 +25,8 @@
 
 extern const char *address;
 extern const char *port;
+/* The host's address; NULL for that of the route. */
+extern const char *source;
 /* Time limit of a step, in milliseconds. */
 extern unsigned int patience;
 /* Keep-alive time of new controllers, in milliseconds; 0 is none. */
@@ -43,6 +45,10 @@ struct request {
 	unsigned int receives;
 	/* Send to this queue pair of the target instead of its own; 0 for its own. */
 	uint32_t dest;
+	/* Retries of a packet by either side, at most 7. */
+	unsigned int retry_count;
+	/* Acknowledgement time-out of either side as a power of two; 0 for that of the route. */
+	uint8_t ack_timeout;
 };
 
 /* How a connection request ended. */
@@ -106,6 +112,9 @@ uint32_t queue_key(void);
 /* Sends a capsule. Returns false if the queue pair refuses it. */
 bool queue_send(struct queue *queue, const struct capsule *capsule);
 
+/* Lets the next capsule be sent right behind this one, which has no data. */
+void queue_hold(struct queue *queue, const struct capsule *capsule);
+
 /* Waits for a response. */
 enum event queue_wait(struct queue *queue, unsigned int milliseconds, struct response *response);
 
@@ -118,6 +127,8 @@ struct command {
 	unsigned int count;
 	bool same_cid;
 	bool nowait;
+	/* Send it together with the next one. */
+	bool hold;
 	/* Print the result. */
 	bool show;
 };

@@ -5,6 +5,7 @@
  * The connection manager of librdmacm does not know the queue pair, so that RDMA_CM_EVENT_CONNECT_RESPONSE
  * comes to this file, which can leave out RTU.
  */
+#include <arpa/inet.h>
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -32,6 +33,9 @@ struct queue {
 	} *memory;
 	/* Commands sent. */
 	unsigned int sent;
+	/* The work request of queue_hold(), if it has an entry. */
+	struct ibv_send_wr held;
+	struct ibv_sge held_sge;
 	/* Responses that were received and not returned by queue_wait() yet. */
 	struct response responses[WINDOW];
 	unsigned int received;
@@ -134,11 +138,14 @@ static bool expect(struct queue *queue, enum rdma_cm_event_type type, struct ver
 static bool resolve(struct queue *queue, struct verdict *verdict)
 {
 	struct rdma_addrinfo hints = { .ai_port_space = RDMA_PS_TCP };
+	struct sockaddr_in own = { .sin_family = AF_INET };
 	struct rdma_addrinfo *found;
 
 	if (rdma_getaddrinfo(address, port, &hints, &found))
 		err(1, "rdma_getaddrinfo");
-	if (rdma_resolve_addr(queue->id, NULL, found->ai_dst_addr, 5000))
+	if (source && inet_pton(AF_INET, source, &own.sin_addr) != 1)
+		errx(2, "not an IPv4 address: %s", source);
+	if (rdma_resolve_addr(queue->id, source ? (struct sockaddr *)&own : NULL, found->ai_dst_addr, 5000))
 		err(1, "rdma_resolve_addr");
 	rdma_freeaddrinfo(found);
 	if (!expect(queue, RDMA_CM_EVENT_ADDR_RESOLVED, verdict))
@@ -206,7 +213,7 @@ static bool connect_queue(struct queue *queue, const struct request *request,
 	struct rdma_conn_param parameters = {
 		.private_data = request->data, .private_data_len = request->length,
 		.responder_resources = request->responder_resources,
-		.retry_count = 3, .rnr_retry_count = 7, .qp_num = queue->qp->qp_num,
+		.retry_count = request->retry_count, .rnr_retry_count = 7, .qp_num = queue->qp->qp_num,
 	};
 
 	if (rdma_connect(queue->id, &parameters))
@@ -246,6 +253,10 @@ struct queue *queue_open(const struct request *request, struct verdict *verdict)
 		err(1, "rdma_create_event_channel");
 	if (rdma_create_id(queue->events, &queue->id, NULL, RDMA_PS_TCP))
 		err(1, "rdma_create_id");
+	if (request->ack_timeout &&
+	    rdma_set_option(queue->id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT,
+			    (void *)&request->ack_timeout, sizeof(request->ack_timeout)))
+		err(1, "rdma_set_option");
 	queue->dest = request->dest;
 	queue->receives = request->receives;
 	if (resolve(queue, verdict)) {
@@ -272,6 +283,18 @@ void queue_close(struct queue *queue)
 	queue_free(queue);
 }
 
+void queue_hold(struct queue *queue, const struct capsule *capsule)
+{
+	unsigned int slot = queue->sent++ % WINDOW;
+
+	memcpy(queue->memory->sqes[slot], capsule->sqe, SQE_SIZE);
+	queue->held_sge = (struct ibv_sge){ .addr = (uintptr_t)queue->memory->sqes[slot],
+					    .length = SQE_SIZE, .lkey = queue->mr->lkey };
+	queue->held = (struct ibv_send_wr){ .wr_id = WINDOW, .opcode = IBV_WR_SEND,
+					    .send_flags = IBV_SEND_SIGNALED,
+					    .sg_list = &queue->held_sge, .num_sge = 1 };
+}
+
 bool queue_send(struct queue *queue, const struct capsule *capsule)
 {
 	unsigned int slot = queue->sent++ % WINDOW;
@@ -290,6 +313,13 @@ bool queue_send(struct queue *queue, const struct capsule *capsule)
 	memcpy(queue->memory->sqes[slot], capsule->sqe, SQE_SIZE);
 	if (capsule->data)
 		memcpy(queue->memory->data, capsule->data, sges[1].length);
+	if (queue->held.num_sge) {
+		struct ibv_send_wr first = queue->held;
+
+		first.next = &request;
+		queue->held.num_sge = 0;
+		return !ibv_post_send(queue->qp, &first, &bad);
+	}
 	return !ibv_post_send(queue->qp, &request, &bad);
 }
 

@@ -9,7 +9,7 @@
 void request_make(struct request *request, unsigned int qid)
 {
 	*request = (struct request) { .length = 32, .responder_resources = 16,
-				      .receives = WINDOW };
+				      .receives = WINDOW, .retry_count = 3 };
 	put(request->data + 2, qid, 2);
 	put(request->data + 4, 32, 2);
 	put(request->data + 6, 31, 2);
