@@ -34,6 +34,7 @@
 //!
 //! - [`accept`]: whether a connection request is accepted, and the sizes of its queue.
 //! - [`command_data`]: where the data of a command is, and whether the command may have it.
+//! - [`passthru_length`]: how many bytes a controller transfers for a command that a target passes to it.
 //!
 //! # Example
 //!
@@ -73,6 +74,7 @@ pub mod live_step;
 pub mod ns_scan;
 pub mod ns_table;
 pub mod passthru;
+pub mod passthru_length;
 pub mod permission;
 pub mod reconnect_policy;
 pub mod reconnect_progress;
