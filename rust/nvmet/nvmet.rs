@@ -36,4 +36,6 @@ pub use registration::Registration;
 pub use request::{Begun, Completions, Parsed, Request, RequestHandler};
 pub use submission_queue::{ControllerId, HeldController, SubmissionQueue};
 pub use transport::Transport;
-pub use types::{PortLimit, PortLimits, TransportTypes};
+pub use types::{
+    NamespaceFormat, PassthroughCommand, PassthroughQueue, PortLimit, PortLimits, TransportTypes,
+};

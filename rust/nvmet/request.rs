@@ -43,7 +43,12 @@ use crate::{
         HeldController,
         SubmissionQueue, //
     },
-    types::TransportTypes, //
+    types::{
+        NamespaceFormat,
+        PassthroughCommand,
+        PassthroughQueue,
+        TransportTypes, //
+    },
 };
 use core::{
     mem::{
@@ -586,7 +591,7 @@ impl<T: TransportTypes> Parsed<T> {
         // SAFETY: By the type invariants, this owns the memory.
         if unsafe { (*req).ns.is_null() } {
             // SAFETY: By the type invariants.
-            if let Err(status) = unsafe { prepare_passthrough(req, list.entries()) } {
+            if let Err(status) = unsafe { prepare_passthrough::<T>(req, list.length()) } {
                 return self.fail(status);
             }
         }
@@ -630,38 +635,56 @@ impl<T: TransportTypes> Parsed<T> {
 /// controller leaves the host's pointers in the command, and the controller would take them for addresses of this
 /// machine's memory. nvmet-rdma leaves them, too.
 ///
-/// Other commands may still transfer more than the data that they have: nvmet does not compare it with their fields.
-///
 /// # Errors
 ///
-/// The status of a command without the data that it always has.
+/// The status of a command that the transport refuses to pass on.
 ///
 /// # Safety
 ///
-/// `req` must be that of a [`Parsed`] with no namespace, which the caller owns.
+/// `req` must be that of a [`Parsed<T>`] with no namespace, which the caller owns.
 #[cold]
-unsafe fn prepare_passthrough(req: *mut bindings::nvmet_req, entries: u32) -> Result<(), u16> {
-    /// Opcodes of admin commands that always have data: Get Log Page, Identify.
-    const ADMIN: [u8; 2] = [0x02, 0x06];
-    /// Opcodes of I/O commands that always have data: Write, Read, Compare, Dataset Management, Copy, Zone
-    /// Management Receive, Zone Append.
-    const IO: [u8; 7] = [0x01, 0x02, 0x05, 0x09, 0x19, 0x7a, 0x7d];
+unsafe fn prepare_passthrough<T: TransportTypes>(
+    req: *mut bindings::nvmet_req,
+    length: u32,
+) -> Result<(), u16> {
     // SAFETY: By the safety requirements. The request has a reference to the queue. No Fabrics command has other
     // fields in place of the pointers, and nvmet uses none of them.
-    let (is_io, opcode) = unsafe {
+    let (command, is_io) = unsafe {
         let common = &raw mut (*(*req).cmd).__bindgen_anon_1.common;
         (*common).metadata = 0;
         (*common).dptr = pin_init::zeroed();
-        ((*(*req).sq).qid != 0, (*common).opcode)
+        if !bindings::req_is_passthru(req) {
+            return Ok(());
+        }
+        let command = (*req).cmd.cast::<[u8; COMMAND_SIZE]>().read();
+        (command, (*(*req).sq).qid != 0)
     };
-    let with_data = match is_io {
-        true => &IO[..],
-        false => &ADMIN[..],
+    let queue = match is_io {
+        // SAFETY: By the safety requirements, and as checked above.
+        true => PassthroughQueue::Io(unsafe { format_of(req) }),
+        false => PassthroughQueue::Admin,
     };
-    match entries == 0 && with_data.contains(&opcode) {
-        true => Err((bindings::NVME_SC_SGL_INVALID_DATA | bindings::NVME_STATUS_DNR) as u16),
-        false => Ok(()),
-    }
+    T::check_passthrough(&PassthroughCommand {
+        command,
+        queue,
+        length,
+    })
+}
+
+/// Returns the format of the namespace of a passthrough command; `None` if the controller has no such namespace.
+///
+/// # Safety
+///
+/// `req` must be that of a parsed command of a passthrough subsystem.
+#[cold]
+unsafe fn format_of(req: *mut bindings::nvmet_req) -> Option<NamespaceFormat> {
+    let (mut block_size, mut metadata) = (0, 0);
+    // SAFETY: By the safety requirements. Both numbers are writable.
+    let found = unsafe { bindings::req_passthru_format(req, &mut block_size, &mut metadata) };
+    found.then_some(NamespaceFormat {
+        block_size,
+        metadata,
+    })
 }
 
 impl<T: RequestHandler> Parsed<T> {

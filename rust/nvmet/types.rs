@@ -2,6 +2,7 @@
 
 //! Types and limits of a transport.
 
+use crate::capsule::COMMAND_SIZE;
 use kernel::prelude::*;
 use rrdma::rdma::qp::{
     QpContext,
@@ -52,4 +53,40 @@ pub trait TransportTypes: Sized + Send + Sync + 'static {
 
     /// Limits of the ports.
     const LIMITS: PortLimits;
+
+    /// Checks a command that nvmet is to pass to a controller of this machine. Process context.
+    ///
+    /// The controller takes the length of the data from the command. If that is not the length of the data that there
+    /// is, the controller accesses other memory of this machine.
+    ///
+    /// # Errors
+    ///
+    /// The status of a command that is refused, in the form of `include/linux/nvme.h`.
+    fn check_passthrough(command: &PassthroughCommand) -> Result<(), u16>;
+}
+
+/// A command for a controller of this machine.
+pub struct PassthroughCommand {
+    /// The command.
+    pub command: [u8; COMMAND_SIZE],
+    /// The queue of the command.
+    pub queue: PassthroughQueue,
+    /// Bytes of data.
+    pub length: u32,
+}
+
+/// The queue of a [`PassthroughCommand`].
+pub enum PassthroughQueue {
+    /// The admin queue.
+    Admin,
+    /// An I/O queue, with the format of the namespace; `None` if the controller has no such namespace.
+    Io(Option<NamespaceFormat>),
+}
+
+/// Format of the blocks of a namespace.
+pub struct NamespaceFormat {
+    /// Bytes of a block, without metadata.
+    pub block_size: u32,
+    /// Bytes of metadata of a block.
+    pub metadata: u32,
 }

@@ -21,6 +21,7 @@
 
 mod data_transfer;
 mod params;
+mod passthrough;
 mod pending;
 mod slots;
 
@@ -89,6 +90,7 @@ use nvmet::{
     Data,
     HeldController,
     Parsed,
+    PassthroughCommand,
     PortLimits,
     Request,
     RequestHandler,
@@ -138,6 +140,10 @@ impl TransportTypes for Rdma {
     type Command = Slot<TargetQueue>;
 
     const LIMITS: PortLimits = LIMITS;
+
+    fn check_passthrough(command: &PassthroughCommand) -> Result<(), u16> {
+        passthrough::check(command)
+    }
 }
 
 impl Link for Request<Rdma> {

@@ -10,6 +10,14 @@
 
 #include "nvmet.h"
 
+#ifdef CONFIG_NVME_TARGET_PASSTHRU
+#ifndef __BINDGEN__
+/* bindgen would make bindings of all structures that nvmet has pointers to. */
+#include "../host/nvme.h"
+#endif
+MODULE_IMPORT_NS("NVME_TARGET_PASSTHRU");
+#endif
+
 #define __nvmet_helper
 
 /* Macros with casts, which bindgen does not evaluate. */
@@ -53,6 +61,31 @@ __nvmet_helper void nvmet_helper_sq_drop_cq(struct nvmet_sq *sq)
 __nvmet_helper void nvmet_helper_req_execute(struct nvmet_req *req)
 {
 	req->execute(req);
+}
+
+/* Whether nvmet passes the command to a controller of this machine, if it does not execute the command itself. */
+__nvmet_helper bool nvmet_helper_req_is_passthru(struct nvmet_req *req)
+{
+	return req->sq->ctrl && nvmet_is_passthru_req(req);
+}
+
+/* Only for a command for which nvmet_helper_req_is_passthru() was true. False if there is no such namespace. */
+__nvmet_helper bool nvmet_helper_req_passthru_format(struct nvmet_req *req, u32 *block, u32 *metadata)
+{
+#if defined(CONFIG_NVME_TARGET_PASSTHRU) && !defined(__BINDGEN__)
+	struct nvme_ctrl *ctrl = READ_ONCE(nvmet_req_subsys(req)->passthru_ctrl);
+	struct nvme_ns *ns;
+
+	ns = ctrl ? nvme_find_get_ns(ctrl, le32_to_cpu(req->cmd->common.nsid)) : NULL;
+	if (!ns)
+		return false;
+	*block = 1u << ns->head->lba_shift;
+	*metadata = ns->head->ms;
+	nvme_put_ns(ns);
+	return true;
+#else
+	return false;
+#endif
 }
 
 /* Whether the caller runs in the work item that executes a command of a passthrough subsystem. */

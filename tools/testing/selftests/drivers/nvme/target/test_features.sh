@@ -128,6 +128,32 @@ passthrough() {
 	disconnect "$CTRL"
 }
 
+# A PCI driver tells its controller where the data is, and not how long it is. So a command that transfers more than the
+# data that it has, or of which this is not known, must not reach the controller: it would access other memory. The
+# controller of this test is one of nvme-loop, which compares lengths itself.
+passthrough_of_other_lengths() {
+	local refused
+	export_through
+	trace_start nvme/nvme_setup_cmd
+	# Lengths of writes and reads; ranges; no data; a zone's extension; an opcode of no command.
+	for refused in write,nlb=1023,len=8192 write,nlb=7,len=512 read,nlb=1023,len=4096 read,nlb=0,len=8192 \
+		write,op=0x05,nlb=15 dsm,len=0 read,len=0 write,op=0x1d,cdw10=0x10001,len=0 \
+		write,op=0x79,cdw13=0x10 write,op=0x22; do
+		run "$HOSTILE" "$TARGET4" 4420 "$THROUGH" admin io "$refused" vanish
+		has "$OUTPUT" '^[a-z]+ 0x...$'
+	done
+	# Vendor-specific commands, one with data and one of a feature.
+	for refused in identify,op=0xc1 identify,op=0xc2,len=0 identify,op=0x0a,cdw10=0xd0; do
+		run "$HOSTILE" "$TARGET4" 4420 "$THROUGH" admin "$refused" vanish
+		has "$OUTPUT" '^identify 0x...$'
+	done
+	same "commands that reached the controller" '' "$(grep 'nvme_setup_cmd: ' "$TRACE/trace" | grep -v keep_alive || true)"
+	run "$HOSTILE" "$TARGET4" 4420 "$THROUGH" admin identify get-log io write read dsm flush zeroes vanish
+	# The range of blocks is none of the disk: the data of the read.
+	has "$(tr '\n' ' ' <<<"$OUTPUT")" \
+		'^identify 0x000 get-log 0x000 write 0x000 read 0x000 dsm 0x0(00|06) flush 0x000 zeroes 0x000 $'
+}
+
 # nvmet reads a command after it has completed it, in nvme_passthru_end(). The response must come later: it frees
 # the command. The thread that completes a command must not post in between. Its interrupts are not counted: they
 # complete and post other commands. The host calls the function in another thread, for a user's command.
@@ -180,6 +206,7 @@ main_with_known setup \
 	ana_changes_under_io \
 	reservations \
 	passthrough \
+	passthrough_of_other_lengths \
 	passthrough_responds_at_the_end \
 	keep_alive \
 	asynchronous_events
