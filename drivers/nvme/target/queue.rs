@@ -251,12 +251,17 @@ impl TargetQueue {
             if slots.phase != Phase::Waiting {
                 return;
             }
-            slots.phase = Phase::Live;
+            slots.phase = Phase::Unconnected;
             slots.parked.len()
         };
-        // Those that arrive from now on are started by their completion, or by `release`.
-        for _ in 0..parked {
-            let next = this.slots.lock().next();
+        Self::begin_all_parked(queue, parked);
+    }
+
+    /// Starts at most `count` parked commands, as far as they may start. Those that arrive from now on are started by
+    /// their completion, or by `release`. Process context.
+    fn begin_all_parked(queue: &QueuePair<Self>, count: usize) {
+        for _ in 0..count {
+            let next = queue.context().slots.lock().next();
             let Some((parked, request)) = next else {
                 return;
             };
@@ -478,7 +483,6 @@ impl TargetQueue {
             in_capsule: behind,
             ..self.limits
         };
-        // Whether or not there is a controller: two Connect commands may have been parsed before.
         let checked = self.accepted.check_connect(&command);
         let data = checked.and_then(|()| CommandData::of(&command, limits));
         let opcode = command.opcode();
@@ -585,11 +589,9 @@ impl TargetQueue {
     #[inline(always)]
     fn release(&self, queue: &QueuePair<Self>, request: Request<Rdma>) {
         let mut slots = self.slots.lock();
-        if slots.phase == Phase::Ended {
+        if slots.phase != Phase::Live {
             drop(slots);
-            // Not the last reference to the queue pair: the caller is `respond`, so that `destroy`
-            // still waits.
-            return discard(request);
+            return Self::release_unless_live(queue, request);
         }
         slots.free.push(request);
         if slots.parked.is_empty() {
@@ -600,6 +602,30 @@ impl TargetQueue {
         if let Some((parked, request)) = next {
             Self::begin_parked(queue, parked, request);
         }
+    }
+
+    /// As [`release`](Self::release), for a queue that had no controller, or was stopped.
+    #[cold]
+    fn release_unless_live(queue: &QueuePair<Self>, request: Request<Rdma>) {
+        let this = queue.context();
+        let parked = {
+            let mut slots = this.slots.lock();
+            if slots.phase == Phase::Ended {
+                drop(slots);
+                // Not the last reference to the queue pair: the caller is `respond`, so that `destroy`
+                // still waits.
+                return discard(request);
+            }
+            if slots.phase == Phase::Connecting {
+                slots.phase = match this.sq.controller() {
+                    Some(_) => Phase::Live,
+                    None => Phase::Unconnected,
+                };
+            }
+            slots.free.push(request);
+            slots.parked.len()
+        };
+        Self::begin_all_parked(queue, parked);
     }
 
     /// Frees the slot and the data of a command whose response has completed, or cannot be posted. Context

@@ -89,8 +89,6 @@ enum Refusal {
     Controller,
     /// The queue has no entries. `nvmet_install_queue()` refuses that, too, but sets `sq->ctrl` to null.
     QueueSize,
-    /// The queue has a controller already.
-    Connected,
     NoMemory,
 }
 
@@ -100,7 +98,6 @@ impl Refusal {
             Self::Controller | Self::QueueSize => {
                 bindings::NVME_SC_CONNECT_INVALID_PARAM | bindings::NVME_STATUS_DNR
             }
-            Self::Connected => bindings::NVME_SC_CONNECT_CTRL_BUSY | bindings::NVME_STATUS_DNR,
             Self::NoMemory => bindings::NVME_SC_INTERNAL,
         };
         status as u16
@@ -112,7 +109,7 @@ impl Refusal {
         match self {
             Self::Controller => (1 << 16) | offset as u32,
             Self::QueueSize => QUEUE_SIZE as u32,
-            Self::Connected | Self::NoMemory => 0,
+            Self::NoMemory => 0,
         }
     }
 }
@@ -153,9 +150,6 @@ impl Admission {
         let command = unsafe { (*req).cmd.cast::<[u8; COMMAND_SIZE]>().read() };
         if command[QUEUE_SIZE..][..2] == [0; 2] {
             return Err(Refusal::QueueSize);
-        }
-        if sq.controller().is_some() {
-            return Err(Refusal::Connected);
         }
         // SAFETY: By the safety requirements.
         let controller = match unsafe { controller_id(req) } {

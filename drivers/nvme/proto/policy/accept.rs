@@ -146,8 +146,7 @@ impl AcceptedQueue {
             Some(connect) if connect.queue_id != self.queue_id => {
                 Err(Code::CONNECT_INVALID_PARAMETER)
             }
-            // The size is zero-based. nvmet takes the controller from a queue whose second Connect
-            // has size 0.
+            // The size is zero-based.
             Some(connect) if connect.sq_size == 0 || connect.sq_size >= self.commands => {
                 Err(Code::CONNECT_INVALID_PARAMETER)
             }

@@ -86,7 +86,7 @@ pub(super) struct CapsuleCopy {
 }
 
 /// Maximum number of parked capsules of a queue without a controller: a Connect and one more. A host sends its
-/// next command only after the response to Connect.
+/// next command only after the response to Connect. That command is parked until the response has completed here.
 pub(super) const MAX_PARKED_BEFORE_CONNECT: usize = 2;
 
 /// The transport's part of a command's request, for queue pairs with context `E`.
@@ -125,10 +125,17 @@ pub(super) struct Slots<R: Link> {
 }
 
 /// Whether commands may be started.
+///
+/// A queue without a controller executes one command at a time. nvmet sets `sq->ctrl` before `sq->qid` when it
+/// executes Connect, and would take another command of an I/O queue for an admin command in between.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     /// No: the connection is not yet established.
     Waiting,
+    /// One: the queue has no controller, and executes no command.
+    Unconnected,
+    /// No: the queue had no controller when it began its only command.
+    Connecting,
     /// Yes.
     Live,
     /// No: the connection is to end.
@@ -151,10 +158,16 @@ impl<R: Link> Slots<R> {
     /// no command may start.
     #[cold]
     pub(super) fn next(&mut self) -> Option<(Parked, R)> {
-        if self.phase != Phase::Live || self.parked.is_empty() {
+        let next = match self.phase {
+            Phase::Unconnected => Phase::Connecting,
+            Phase::Live => Phase::Live,
+            _ => return None,
+        };
+        if self.parked.is_empty() {
             return None;
         }
         let request = self.free.pop()?;
+        self.phase = next;
         Some((self.parked.remove(0).ok()?, request))
     }
 

@@ -91,6 +91,13 @@ quiet (disconnected|broken)' cm,no-rtu connect,count=8,nowait quiet,ms=5000 bye
 	same "lines in the log" 1 "$(logged 'queue 0: more commands than a Connect')"
 }
 
+# A command beside the Connect is executed after it. nvmet sets the controller of a queue before its identifier, and
+# would take a command of an I/O queue for an admin command in between.
+commands_beside_a_connect() {
+	answers 'cm accepted crqsize 32
+wait 0x000 times 2' cm connect,hold get,nowait wait,count=2 bye
+}
+
 admin_queue_first() {
 	answers 'quiet (silent|disconnected|broken)
 read (0x...|disconnected|broken)' admin io use,queue=0 bye use,queue=1 quiet,ms=500 read
@@ -197,6 +204,7 @@ main_with_known hostile_setup \
 	without_ready_to_use \
 	commands_instead_of_ready_to_use \
 	commands_before_established \
+	commands_beside_a_connect \
 	unknown_queue_pair \
 	admin_queue_first \
 	more_commands_than_places \
