@@ -147,6 +147,15 @@ impl Drop for HeldQueue {
 pub struct HeldController(HeldQueue);
 
 impl HeldController {
+    /// Returns whether the host had to authenticate on the admin queue. nvmet authenticates no I/O queue. Any context.
+    pub fn has_key(&self) -> bool {
+        // SAFETY: As in `is`. nvmet sets the key when it creates the controller.
+        unsafe {
+            let ctrl = bindings::sq_ctrl(self.0.as_raw());
+            !ctrl.is_null() && bindings::ctrl_has_key(ctrl)
+        }
+    }
+
     /// Returns whether the controller has this identifier, and its host connected to it through `port`. Any
     /// context.
     pub(crate) fn is<T: TransportTypes>(&self, id: u16, port: &Port<T>) -> bool {

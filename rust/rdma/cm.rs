@@ -74,6 +74,7 @@ pub use observer::{
 };
 pub use peer::{
     Parameters,
+    PeerId,
     PeerParameters,
     RdAtomicLimits, //
 };

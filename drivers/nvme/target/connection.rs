@@ -18,6 +18,7 @@ use crate::{
         UsedDevices,
         OWNER, //
     },
+    parameters,
     queue::{
         Addresses,
         QueueConnection,
@@ -81,7 +82,8 @@ use rrdma::{
             Accepting,
             Connected,
             Incoming,
-            Parameters, //
+            Parameters,
+            PeerId, //
         },
         cq::{
             CompletionQueue,
@@ -297,11 +299,12 @@ impl Connections {
             .find_map(|connection| connection.host_of(controller))
     }
 
-    /// Holds a controller whose admin queue is connected through `port`, and not about to end. May sleep.
-    fn hold_controller(&self, port: &Port<Rdma>, id: u16) -> Option<HeldController> {
+    /// Holds a controller for an I/O queue of `peer`. Its admin queue is connected through `port`, and not about to
+    /// end. May sleep.
+    fn hold_controller(&self, port: &Port<Rdma>, id: u16, peer: PeerId) -> Option<HeldController> {
         let list = self.list.lock();
-        list.iter()
-            .find_map(|connection| connection.hold_own_controller(port, id))
+        let find = |known: &Arc<Connection>| known.hold_own_controller(port, id, peer);
+        list.iter().find_map(find)
     }
 
     /// Waits until all connections have ended, and stops. No listener is left. Sleeps.
@@ -399,6 +402,7 @@ pub(crate) struct Connection {
     port: Arc<Port<Rdma>>,
     /// The address of the host.
     host: Address,
+    peer: PeerId,
     #[pin]
     state: Mutex<State>,
     /// Held by the work item that makes a step.
@@ -482,7 +486,7 @@ enum Refusal {
 
 impl QueueConnection for Connection {
     fn hold_controller(&self, port: &Port<Rdma>, id: u16) -> Option<HeldController> {
-        self.connections.hold_controller(port, id)
+        self.connections.hold_controller(port, id, self.peer)
     }
 
     fn end(self: Arc<Self>) {
@@ -520,6 +524,7 @@ impl Connection {
                 connections: permit.0.clone(),
                 port,
                 host: incoming.peer_address(),
+                peer: incoming.peer_id(),
                 state <- new_mutex!(
                     State::Requested(incoming, permit),
                     "nvmet_rdma_rust::Connection"
@@ -567,15 +572,34 @@ impl Connection {
         self.with_queue(is_admin)?.then_some(self.host)
     }
 
-    /// Holds the controller if this is its admin queue, and not about to end. May sleep.
-    fn hold_own_controller(&self, port: &Port<Rdma>, id: u16) -> Option<HeldController> {
+    /// Holds the controller for an I/O queue of `peer` if this is its admin queue, and not about to end. If a host
+    /// had to authenticate here, no other peer gets the controller. May sleep.
+    fn hold_own_controller(
+        &self,
+        port: &Port<Rdma>,
+        id: u16,
+        peer: PeerId,
+    ) -> Option<HeldController> {
         if self.is_ending.load(Ordering::SeqCst) {
             return None;
         }
-        self.with_queue(|queue| match queue.id() {
+        let held = self.with_queue(|queue| match queue.id() {
             0 => queue.sq().hold_controller(port, id),
             _ => None,
-        })?
+        })??;
+        if held.has_key() && peer != self.peer && !parameters::auth_any_peer.get() {
+            self.log_other_peer(id);
+            return None;
+        }
+        Some(held)
+    }
+
+    #[cold]
+    fn log_other_peer(&self, id: u16) {
+        if self.connections.log_limit.allows(c"nvmet_rdma_rust") {
+            let host = self.host;
+            pr_warn!("host {host}: controller {id}: I/O queue of another peer refused\n");
+        }
     }
 
     fn with_queue<R>(&self, function: impl FnOnce(&TargetQueue) -> R) -> Option<R> {

@@ -45,6 +45,15 @@ __nvmet_helper struct nvmet_ctrl *nvmet_helper_sq_ctrl(struct nvmet_sq *sq)
 	return READ_ONCE(sq->ctrl);
 }
 
+__nvmet_helper bool nvmet_helper_ctrl_has_key(struct nvmet_ctrl *ctrl)
+{
+#ifdef CONFIG_NVME_TARGET_AUTH
+	return READ_ONCE(ctrl->host_key);
+#else
+	return false;
+#endif
+}
+
 /*
  * Takes a completion queue from its controller, when install_queue() refuses the queue. nvmet_install_queue() then
  * takes back the submission queue only. The controller would stay as long as the connection of the queue.

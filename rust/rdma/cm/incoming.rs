@@ -14,6 +14,7 @@ use super::{
     Endpoint,
     Error,
     Parameters,
+    PeerId,
     PeerParameters,
     RdAtomicLimits,
     Stage,
@@ -76,6 +77,11 @@ impl<E: Endpoint> Incoming<E> {
     /// Returns the address of the peer.
     pub fn peer_address(&self) -> Address {
         self.id.peer_address()
+    }
+
+    /// Returns what the fabric proves of the peer.
+    pub fn peer_id(&self) -> PeerId {
+        self.id.peer_id()
     }
 
     /// Returns the local address that the peer connects to.

@@ -55,6 +55,28 @@ authentication_left_out() {
 	has "$OUTPUT" $'connect 0x000\nset 0x(191|000)\nidentify 0x(191|00c)\nauth-send '
 }
 
+# nvmet authenticates no I/O queue. So one that joins a controller must be of the peer that has authenticated.
+authentication_by_another_peer() {
+	local host=$NVMET/hosts/$HOSTNQN key id other=192.0.2.11 joins='cm,qid=9 connect,qid=9'
+	need_core "has no authentication"
+	run ip address add "$other/24" dev rnvmf0
+	defer ip address del "$other/24" dev rnvmf0
+	only "$HOSTNQN"
+	key=$(nvme gen-dhchap-key --hmac=1 -n "$HOSTNQN")
+	echo "$key" >"$host/dhchap_key"
+	modprobe -q dh_generic || true
+	echo ffdhe2048 >"$host/dhchap_dhgroup"
+	connect "$TARGET4" -w "$HOST4" -S "$key"
+	id=$(cat "/sys/class/nvme/$CTRL/cntlid")
+	# shellcheck disable=SC2086 # a list of steps
+	run "$HOSTILE" "$TARGET4" 4420 "$NQN" source,address=$other $joins,cntlid="$id",hostnqn="$HOSTNQN" read
+	same "what another peer gets" $'cm accepted crqsize 32\nconnect 0x182\nread 0x001' "$OUTPUT"
+	# shellcheck disable=SC2086 # a list of steps
+	run "$HOSTILE" "$TARGET4" 4420 "$NQN" source,address="$HOST4" $joins,cntlid="$id",hostnqn="$HOSTNQN" read
+	same "what the peer gets" $'cm accepted crqsize 32\nconnect 0x000\nread 0x000' "$OUTPUT"
+	disconnect "$CTRL"
+}
+
 ana() {
 	echo "$1" >"$NVMET/ports/4420/ana_groups/1/ana_state"
 }
@@ -203,6 +225,7 @@ asynchronous_events() {
 main_with_known setup \
 	authentication \
 	authentication_left_out \
+	authentication_by_another_peer \
 	ana_changes_under_io \
 	reservations \
 	passthrough \
