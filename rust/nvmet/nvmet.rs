@@ -33,7 +33,7 @@ pub use capsule::{Capsule, CapsuleReceiver, COMMAND_SIZE};
 pub use data::{Data, Sgl};
 pub use port::Port;
 pub use registration::Registration;
-pub use request::{Begun, Completions, Parsed, Request, RequestHandler};
+pub use request::{Begun, Completions, Parsed, Request, RequestHandler, Suspended};
 pub use submission_queue::{ControllerId, HeldController, SubmissionQueue};
 pub use transport::Transport;
 pub use types::{

@@ -617,6 +617,12 @@ impl<T: TransportTypes> Parsed<T> {
         unsafe { bindings::nvmet_req_complete(req, status) };
     }
 
+    /// Lets the command wait: nvmet forgets it, and keeps nothing for it, such as a reference to the namespace. Any
+    /// context. C: `nvmet_req_uninit()`.
+    pub fn suspend(self) -> Suspended<T> {
+        Suspended(self.abandon())
+    }
+
     /// Abandons the command, because the connection is lost: ends it without a response. Any context. C:
     /// `nvmet_req_uninit()`.
     pub fn abandon(self) -> Request<T> {
@@ -628,6 +634,26 @@ impl<T: TransportTypes> Parsed<T> {
             bindings::nvmet_req_uninit(req);
             Request::from_raw(req)
         }
+    }
+}
+
+/// A command that waits before it is executed, and that nvmet does not know meanwhile. Dropping it abandons the
+/// command.
+///
+/// # Invariants
+///
+/// The command was parsed before. `cmd` of the request has the address of `command` in its memory, or of the command
+/// in its capsule.
+pub struct Suspended<T: TransportTypes>(Request<T>);
+
+impl<T: RequestHandler> Suspended<T> {
+    /// Passes the command to nvmet again, as [`Request::begin`] does. nvmet may refuse it now: the namespace may be
+    /// gone. Process context.
+    pub fn resume(self, queue: &QueuePair<T::Endpoint>) -> Begun<T> {
+        // SAFETY: The request is owned.
+        let command = unsafe { (*self.0 .0.req.get()).cmd };
+        // SAFETY: By the type invariants.
+        unsafe { self.0.begin_at(queue, command) }
     }
 }
 

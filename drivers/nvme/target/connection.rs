@@ -95,6 +95,7 @@ use rrdma::{
         },
         pd::ProtectionDomain,
         qp::{
+            AckTimeout,
             QpCap,
             QpInitAttr,
             QueuePair,
@@ -118,6 +119,9 @@ const ACCEPT_TIME: Msecs = Msecs::from_secs(15);
 /// Time that a host has to send a Connect command on a connection. After that, the connection ends if the host
 /// has too many such connections: the host may have lost it unnoticed.
 const CONNECT_TIME: Msecs = Msecs::from_secs(30);
+
+/// Maximum time-out of a packet that the host does not acknowledge: 2.1 seconds. A host may ask for hours.
+const ACK_TIMEOUT: AckTimeout = AckTimeout::of::<19>();
 
 /// Maximum number of requests of all hosts that wait for their step, or for the host. More are rejected.
 const MAX_REQUESTS: u32 = 256;
@@ -609,6 +613,13 @@ impl Connection {
         }
     }
 
+    /// Returns whether the host has not answered an RDMA READ in time. To be called by one thread, every
+    /// [`ReadLimit::PERIOD`](crate::queue::ReadLimit::PERIOD). May sleep.
+    pub(crate) fn has_overdue_read(&self) -> bool {
+        self.with_queue(TargetQueue::has_overdue_read)
+            .unwrap_or(false)
+    }
+
     fn uses(&self, device: &Device) -> bool {
         match &*self.state.lock() {
             State::Connected(queue) => queue.device.is_of(device),
@@ -646,6 +657,9 @@ impl Connection {
                 return Err(Refusal::NoQueue(error));
             }
         };
+        incoming
+            .limit_ack_timeout(ACK_TIMEOUT)
+            .map_err(Refusal::NoQueue)?;
         let queue = TargetQueue::new(QueueParams {
             port: this.port.clone(),
             accepted,

@@ -8,6 +8,7 @@
 //! - [`connection`]: accepts a connection request, and ends the connection.
 //! - [`listener`]: listens at the address of a port.
 //! - [`transport`]: what nvmet asks of the transport.
+//! - [`watchdog`]: ends the connections of hosts that do not answer RDMA READs.
 //!
 //! The crate `nvmet` has the types of commands and ports; nvmet has all else.
 
@@ -18,6 +19,7 @@ use kernel::{
 };
 use nvmet::Registration;
 use rdma::Rdma;
+use watchdog::Watchdog;
 
 mod connection;
 mod devices;
@@ -26,6 +28,7 @@ mod queue;
 mod rdma;
 mod shared_receives;
 mod transport;
+mod watchdog;
 
 module! {
     type: NvmetRdmaRust,
@@ -46,6 +49,7 @@ rrdma::parameters! {
 struct NvmetRdmaRust {
     _transport: Pin<KBox<Registration<Rdma>>>,
     connections: Arc<Connections>,
+    _watchdog: Watchdog,
 }
 
 impl kernel::Module for NvmetRdmaRust {
@@ -55,12 +59,15 @@ impl kernel::Module for NvmetRdmaRust {
             .then(|| parameters::srq_size.get());
         let connections = Connections::new(shared_receives)?;
         connections.start()?;
+        let watchdog =
+            Watchdog::new(connections.clone()).inspect_err(|_| connections.stop())?;
         let transport = Registration::new(module, connections.clone());
         let transport =
             KBox::pin_init(transport, GFP_KERNEL).inspect_err(|_| connections.stop())?;
         Ok(Self {
             _transport: transport,
             connections,
+            _watchdog: watchdog,
         })
     }
 }

@@ -14,7 +14,11 @@
 //! A free slot is a `Request`. With a command, it owns the capsule, unless that is a shared receive without
 //! data. Without a free slot, a capsule is parked: it is in `Slots::parked` until a slot is free. Its receive
 //! is not posted again meanwhile, so the host waits. A shared receive is posted again, and a copy of its
-//! capsule is parked. Without credits of the send queue, a command waits.
+//! capsule is parked. A queue without a controller executes one command at a time; others are parked.
+//!
+//! Without credits of the send queue, a command waits. nvmet does not know it meanwhile: a host that returns no
+//! credits must not keep a namespace from being disabled. For the same reason, [`read_limit`] limits the time of RDMA
+//! READs.
 //!
 //! Completions of a queue run in one work item of the core, one after the other. Parked capsules are also
 //! started by the thread that accepts the connection. `respond` is called in any context.
@@ -23,15 +27,19 @@ mod data_transfer;
 mod params;
 mod passthrough;
 mod pending;
+mod read_limit;
 mod slots;
 
-use data_transfer::DataTransfer;
 pub(crate) use params::{
     Addresses,
     QueueConnection,
     QueueParams, //
 };
-use pending::Pending;
+use pending::{
+    Pending,
+    Waiting, //
+};
+pub(crate) use read_limit::ReadLimit;
 use slots::{
     discard,
     Arrived,
@@ -167,8 +175,9 @@ pub(crate) struct TargetQueue {
     slots: IrqLock<Slots<Request<Rdma>>>,
     /// Commands that wait for credits of the send queue. The lock is held while they are tried again.
     #[pin]
-    waiting: Mutex<KVec<Pending>>,
+    waiting: Mutex<KVec<Waiting>>,
     is_waiting: AtomicBool,
+    reads: ReadLimit,
     connection: Arc<dyn QueueConnection>,
     #[pin]
     log_limit: RateLimit,
@@ -191,6 +200,7 @@ impl TargetQueue {
             }, "nvmet_rdma_rust::Slots"),
             waiting <- new_mutex!(KVec::with_capacity(commands, GFP_KERNEL)?),
             is_waiting: AtomicBool::new(false),
+            reads: ReadLimit::new(),
             connection: params.connection,
             log_limit <- RateLimit::new(),
         }? Error)
@@ -267,6 +277,17 @@ impl TargetQueue {
             };
             Self::begin_parked(queue, parked, request);
         }
+    }
+
+    /// Returns whether the host has not answered an RDMA READ in time, and logs that. To be called by one thread,
+    /// every [`ReadLimit::PERIOD`]. Any context.
+    pub(crate) fn has_overdue_read(&self) -> bool {
+        let is_overdue = self.reads.is_overdue();
+        if is_overdue {
+            let limit = ReadLimit::TIME.get();
+            self.log(fmt!("RDMA READ not answered in {limit} ms"));
+        }
+        is_overdue
     }
 
     /// Ends the commands, after the queue pair was drained. Sleeps.
@@ -506,12 +527,7 @@ impl TargetQueue {
                     length,
                     rkey: key,
                 };
-                let is_whole = || !parsed.is_of_file() && parsed.data_length() == length as usize;
-                let pending = Pending {
-                    transfer: DataTransfer::of(&command, self.accepted.queue_id, is_whole),
-                    parsed,
-                    remote,
-                };
+                let pending = Pending::new(&command, self.accepted.queue_id, parsed, remote);
                 self.transfer(queue, pending);
             }
             Err(code) => Self::refuse(queue, parsed, opcode, code),
@@ -538,7 +554,7 @@ impl TargetQueue {
     fn transfer(&self, queue: &QueuePair<Self>, pending: Pending) {
         let pending = match self.is_waiting.load(Ordering::Relaxed) {
             true => Err(pending),
-            false => pending.attempt(queue),
+            false => pending.attempt(queue, &self.reads),
         };
         if let Err(pending) = pending {
             Self::wait(queue, pending);
@@ -552,9 +568,9 @@ impl TargetQueue {
         let mut waiting = this.waiting.lock();
         // Set before the retry: a completion that returns credits later sees it, and retries.
         this.is_waiting.store(true, Ordering::SeqCst);
-        if let Err(PushError(pending)) = waiting.push_within_capacity(pending) {
+        if let Err(PushError(waiting)) = waiting.push_within_capacity(pending.suspend()) {
             // Unreachable: there are not more commands than slots.
-            pending.fail();
+            return discard(waiting);
         }
         this.retry(queue, &mut waiting);
     }
@@ -568,15 +584,18 @@ impl TargetQueue {
     }
 
     #[cold]
-    fn retry(&self, queue: &QueuePair<Self>, waiting: &mut KVec<Pending>) {
-        while let Ok(pending) = waiting.remove(0) {
-            if let Err(pending) = pending.attempt(queue) {
+    fn retry(&self, queue: &QueuePair<Self>, waiting: &mut KVec<Waiting>) {
+        while let Ok(first) = waiting.remove(0) {
+            let Some(pending) = first.resume(queue, self.accepted.queue_id) else {
+                continue;
+            };
+            if let Err(pending) = pending.attempt(queue, &self.reads) {
                 if let Err(
-                    InsertError::OutOfCapacity(pending) | InsertError::IndexOutOfBounds(pending),
-                ) = waiting.insert_within_capacity(0, pending)
+                    InsertError::OutOfCapacity(first) | InsertError::IndexOutOfBounds(first),
+                ) = waiting.insert_within_capacity(0, pending.suspend())
                 {
                     // Unreachable: it was removed above.
-                    pending.fail();
+                    discard(first);
                 }
                 return;
             }
@@ -857,6 +876,7 @@ impl RequestHandler for Rdma {
         completion: &Completion<'_>,
     ) {
         let this = queue.context();
+        this.reads.ended();
         match completion.result() {
             Ok(()) => match parsed.private_mut().finish(read) {
                 Some(data) => parsed.execute(Data::List(data)),

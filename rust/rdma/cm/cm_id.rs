@@ -510,6 +510,26 @@ impl CmId {
         to_result(unsafe { bindings::rdma_set_ack_timeout(self.as_ptr(), timeout.get()) })
     }
 
+    /// Limits the acknowledgement time-out of a request, see [`Incoming::limit_ack_timeout`].
+    ///
+    /// [`Incoming::limit_ack_timeout`]: super::Incoming::limit_ack_timeout
+    pub(super) fn limit_ack_timeout(&self, most: AckTimeout) -> Result {
+        // SAFETY: By the type invariant, the CM ID is valid. The connection manager has set the path of a request
+        // before its event, and iWARP has none.
+        let lifetime = unsafe {
+            let path = (*self.as_ptr()).route.path_rec;
+            match path.is_null() {
+                true => return Ok(()),
+                false => (*path).packet_life_time,
+            }
+        };
+        // cm_ack_timeout() makes a time-out of the lifetime that is at least twice as long.
+        match lifetime < most.get() {
+            true => Ok(()),
+            false => self.set_ack_timeout(most),
+        }
+    }
+
     /// Sets the minimum RNR timer, see [`Addressed::set_min_rnr_timer`].
     ///
     /// [`Addressed::set_min_rnr_timer`]: super::Addressed::set_min_rnr_timer

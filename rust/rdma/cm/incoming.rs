@@ -104,6 +104,19 @@ impl<E: Endpoint> Incoming<E> {
         self.id.set_ack_timeout(timeout)
     }
 
+    /// Limits the acknowledgement time-out to `most`. Without a limit, the peer chooses the time-out with its
+    /// request, up to 2.4 hours for each attempt, and so how long an unanswered RDMA read keeps its data. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// The error of C; there is none for a reliable queue pair.
+    pub fn limit_ack_timeout(&self, most: AckTimeout) -> Result
+    where
+        E::QpType: Reliable,
+    {
+        self.id.limit_ack_timeout(most)
+    }
+
     /// Sets the minimum RNR timer, as
     /// [`Addressed::set_min_rnr_timer`](super::Addressed::set_min_rnr_timer).
     pub fn set_min_rnr_timer(&self, timer: RnrTimer) -> Result

@@ -4,15 +4,24 @@
 
 use super::{
     data_transfer::DataTransfer,
-    slots::put, //
+    read_limit::ReadLimit,
+    slots::{
+        discard,
+        put, //
+    },
 };
 use crate::rdma::Rdma;
 use kernel::prelude::*;
-use nvme_proto::format::status::Code;
+use nvme_proto::format::{
+    sqe::Command,
+    status::Code, //
+};
 use nvmet::{
+    Begun,
     Data,
     Parsed,
     Sgl,
+    Suspended,
     TransportTypes, //
 };
 use rrdma::rdma::{
@@ -26,15 +35,68 @@ type Endpoint = <Rdma as TransportTypes>::Endpoint;
 
 /// A command whose data is in the host's memory.
 pub(super) struct Pending {
-    pub(super) parsed: Parsed<Rdma>,
-    pub(super) remote: RemoteKey,
-    pub(super) transfer: DataTransfer,
+    parsed: Parsed<Rdma>,
+    remote: RemoteKey,
+    transfer: DataTransfer,
+}
+
+/// A command that waits for credits. nvmet does not know it: a command that it knows keeps its namespace.
+pub(super) struct Waiting {
+    suspended: Suspended<Rdma>,
+    remote: RemoteKey,
+}
+
+impl Waiting {
+    /// Passes the command to nvmet again; `None` if nvmet refused it. Process context.
+    #[cold]
+    pub(super) fn resume(self, queue: &QueuePair<Endpoint>, queue_id: u16) -> Option<Pending> {
+        match self.suspended.resume(queue) {
+            Begun::Parsed(parsed) => {
+                let command = Command::from_bytes(parsed.command());
+                Some(Pending::new(&command, queue_id, parsed, self.remote))
+            }
+            Begun::Answered => None,
+            Begun::Refused(request) => {
+                discard(request);
+                None
+            }
+        }
+    }
 }
 
 impl Pending {
-    /// Transfers the data if there are credits; returns itself otherwise. Sleeps.
+    /// A command of queue `queue_id` with its data in `remote`.
     #[inline(always)]
-    pub(super) fn attempt(mut self, queue: &QueuePair<Endpoint>) -> Result<(), Self> {
+    pub(super) fn new(
+        command: &Command,
+        queue_id: u16,
+        parsed: Parsed<Rdma>,
+        remote: RemoteKey,
+    ) -> Self {
+        let is_whole = || !parsed.is_of_file() && parsed.data_length() == remote.length as usize;
+        Self {
+            transfer: DataTransfer::of(command, queue_id, is_whole),
+            parsed,
+            remote,
+        }
+    }
+
+    /// Lets the command wait for credits. Any context.
+    #[cold]
+    pub(super) fn suspend(self) -> Waiting {
+        Waiting {
+            suspended: self.parsed.suspend(),
+            remote: self.remote,
+        }
+    }
+
+    /// Transfers the data if there are credits; returns itself otherwise. `reads` are those of the queue. Sleeps.
+    #[inline(always)]
+    pub(super) fn attempt(
+        mut self,
+        queue: &QueuePair<Endpoint>,
+        reads: &ReadLimit,
+    ) -> Result<(), Self> {
         // Before the data is allocated, so that the compiler need not keep the data on the stack.
         let Some(context) = self.parsed.private_mut().context.take() else {
             self.fail();
@@ -51,7 +113,9 @@ impl Pending {
         let unprepared = match self.transfer {
             DataTransfer::FromHost => match context.read(sgl, &self.remote) {
                 Ok(read) => {
+                    reads.begun();
                     if let Err((parsed, read)) = self.parsed.read(queue, read) {
+                        reads.ended();
                         cannot_read(parsed, read);
                     }
                     return Ok(());
@@ -88,7 +152,7 @@ impl Pending {
 
     /// Ends the command with an internal error.
     #[cold]
-    pub(super) fn fail(self) {
+    fn fail(self) {
         self.parsed.fail(Code::INTERNAL_ERROR.get());
     }
 }

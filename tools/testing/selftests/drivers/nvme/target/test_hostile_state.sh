@@ -98,6 +98,55 @@ commands_beside_a_connect() {
 wait 0x000 times 2' cm connect,hold get,nowait wait,count=2 bye
 }
 
+# namespace_is_disabled SECONDS: disable the namespace of the hostile host in this time, and enable it again.
+namespace_is_disabled() {
+	local enable=$NVMET/subsystems/$HOSTILE_NQN/namespaces/1/enable
+	(
+		echo 0 >"$enable"
+		: >"$SCRATCH/disabled"
+	) &
+	wait_until "$1" test -e "$SCRATCH/disabled" ||
+		fail "the host keeps the namespace, which is being disabled for $1 s"
+	echo 1 >"$enable"
+}
+
+# lets_go SECONDS STEP...: the hostile host does these steps with its I/O queue, and keeps its controller alive. The
+# namespace must be disabled in this time nevertheless.
+lets_go() {
+	local host limit=$1
+	shift
+	"$HOSTILE" "$TARGET4" 4420 "$HOSTILE_NQN" admin,kato=5000 "$@" quiet,ms=500 use,queue=0 alive,seconds=1 \
+		alive,seconds=100000 >"$SCRATCH/host" 2>&1 &
+	host=$!
+	defer end_process $host
+	wait_until "$SOON" grep -qx 'alive 1' "$SCRATCH/host" || fail "printed $(<"$SCRATCH/host")"
+	namespace_is_disabled "$limit"
+	kill -0 $host || fail "the host has ended: $(<"$SCRATCH/host")"
+	end_process $host
+}
+
+# soft-RoCE repeats an RDMA READ for ever, as the retry count of 7 asks for. The target's own limit is 30 to 40 s. A
+# host that answers stays.
+namespace_of_unanswered_reads() {
+	connect "$TARGET4"
+	lets_go 45 cm,qid=1,retry=7,ack-timeout=31 connect,qid=1 "write,$LARGE,count=16,nowait" quiet,ms=30 break
+	same "lines in the log" 1 "$(logged 'queue 1: RDMA READ not answered in 30000 ms')"
+	compare 65536
+	same "lost connections" 0 "$(logged "$CTRL: (.*starting error recovery|Reconnecting in )")"
+	disconnect "$CTRL"
+}
+
+# The queue pair ends by itself, with a time-out of the target's: the host asks for 2.4 hours.
+namespace_of_reads_with_a_long_time_out() {
+	lets_go 25 cm,qid=1,retry=3,ack-timeout=31 connect,qid=1 "write,$LARGE,count=16,nowait" quiet,ms=30 break
+	same "lines in the log" 0 "$(logged 'RDMA READ not answered in')"
+}
+
+# The host has one receive. Few reads are executed, and the others wait for credits. They keep no namespace.
+namespace_of_responses_that_are_not_taken() {
+	lets_go 5 cm,qid=1,receives=1,retry=7 connect,qid=1 "read,$LARGE,count=32,nowait"
+}
+
 admin_queue_first() {
 	answers 'quiet (silent|disconnected|broken)
 read (0x...|disconnected|broken)' admin io use,queue=0 bye use,queue=1 quiet,ms=500 read
@@ -205,6 +254,9 @@ main_with_known hostile_setup \
 	commands_instead_of_ready_to_use \
 	commands_before_established \
 	commands_beside_a_connect \
+	namespace_of_unanswered_reads \
+	namespace_of_reads_with_a_long_time_out \
+	namespace_of_responses_that_are_not_taken \
 	unknown_queue_pair \
 	admin_queue_first \
 	more_commands_than_places \
