@@ -15,6 +15,9 @@ RANDOM_HOST=$(dirname "$(realpath "$0")")/hostile_random.py
 # The set-up of nvme-core takes more commands than that of rnvmf: with rnvmf's rate few connects succeed.
 export RARELY=80
 
+# nvme-core warns about metadata that is not part of the extended LBA, with nvme-rdma, too.
+export EXTENDED=1
+
 # nvme-core waits 60 s for an admin command and 30 s for I/O by default; the target leaves some of them
 # unanswered.
 PARAMETERS=/sys/module/nvme_core/parameters

@@ -279,6 +279,13 @@ static uint64_t random_state;
  */
 #define RANDOM_MOST	2
 static unsigned long random_least = 9;
+/*
+ * Metadata stays part of the extended LBA (FLBAS): EXTENDED in the environment. nvme-core warns about other
+ * metadata.
+ */
+static bool extended;
+#define FLBAS		26
+#define META_EXT	(1 << 4)
 /* One in this many connection requests is refused. */
 #define REFUSED_ONE_IN	24
 
@@ -292,6 +299,7 @@ void begin_random(uint64_t seed)
 		random_least = strtoul(getenv("RARELY"), NULL, 0);
 	if (random_least < RANDOM_MOST)
 		random_least = RANDOM_MOST;
+	extended = getenv("EXTENDED");
 }
 
 static uint64_t random_number(void)
@@ -350,6 +358,8 @@ void break_at_random(struct queue *queue, enum step step, struct reply *reply)
 	printf("- broken %s %s %#llx %u %u\n", step_names[step], each->name,
 	       (unsigned long long)value, offset, size);
 	each->apply(queue, reply);
+	if (extended && step == NAMESPACE)
+		queue->memory->data[FLBAS] |= META_EXT;
 }
 
 enum fate fate_at_random(void)
