@@ -33,6 +33,8 @@
 //! there. [`Disk::mark_dead`] refuses new requests in the meantime. After a driver module has
 //! dropped its disks, nothing calls its code, so the module may exit.
 //!
+//! To remove disks only if nobody has them open, a driver asks their [`Openers`] first.
+//!
 //! C headers: [`include/linux/blk-mq.h`](srctree/include/linux/blk-mq.h),
 //! [`include/linux/blkdev.h`](srctree/include/linux/blkdev.h)
 
@@ -43,6 +45,7 @@ mod hw_queue;
 mod ioctl;
 mod limits;
 mod op;
+mod openers;
 mod operations;
 mod queue_counts;
 mod ranges;
@@ -58,6 +61,7 @@ pub(crate) use fops::wait_for_released_disks;
 pub use ioctl::Ioctl;
 pub use limits::Limits;
 pub use op::Op;
+pub use openers::{DiskUse, Openers};
 pub use operations::{Operations, TimeoutAction};
 pub use queue_counts::{QueueCounts, QueueKinds};
 pub use ranges::Range;

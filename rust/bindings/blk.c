@@ -202,6 +202,18 @@ __rrdma_helper bool rrdma_helper_bdev_is_partition(struct block_device *bdev)
 	return bdev_is_partition(bdev);
 }
 
+/* Opens of the disk and of its partitions. */
+__rrdma_helper unsigned int rrdma_helper_disk_openers(struct gendisk *disk)
+{
+	return disk_openers(disk);
+}
+
+/* Exclusive claims of the disk and of its partitions. C counts both at the disk, see bd_may_claim(). */
+__rrdma_helper unsigned int rrdma_helper_disk_claims(struct gendisk *disk)
+{
+	return READ_ONCE(disk->part0->bd_holders);
+}
+
 /* For a disk that is not added: no partition scan before the first one below. */
 __rrdma_helper void rrdma_helper_disk_suppress_part_scan(struct gendisk *disk)
 {

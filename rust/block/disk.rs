@@ -8,7 +8,9 @@
 use super::{
     fops::DiskFops,
     ioctl,
+    DiskUse,
     Limits,
+    Openers,
     Operations,
     TagSet, //
 };
@@ -57,6 +59,8 @@ pub struct DiskConfig<'a> {
     /// Parent device, the target of the link `/sys/block/NAME/device`. The disk holds a reference
     /// to it.
     pub parent: Option<&'a Arc<sysfs::Device>>,
+    /// Counts the opens of the disk, and may refuse them.
+    pub openers: &'a Arc<Openers>,
 }
 
 /// Maps the attributes of a disk to the driver data of the disk.
@@ -214,6 +218,22 @@ impl<T: Operations> Disk<T> {
         unsafe { bindings::bdev_nr_sectors((*self.as_raw()).part0) }
     }
 
+    /// Returns how the disk or its partitions are open at the moment. Any context. C: `disk_openers()`.
+    pub fn usage(&self) -> DiskUse {
+        // SAFETY: By the type invariants, `disk` is valid, and so is its `part0`.
+        let (claims, openers) = unsafe {
+            (
+                bindings::disk_claims(self.as_raw()),
+                bindings::disk_openers(self.as_raw()),
+            )
+        };
+        match (claims, openers) {
+            (0, 0) => DiskUse::Closed,
+            (0, _) => DiskUse::Open,
+            _ => DiskUse::Claimed,
+        }
+    }
+
     /// Reads the partition table, and makes the disk's partitions those of the table.
     ///
     /// Sleeps, and waits for I/O to the disk. The removal of the disk waits for this. C:
@@ -363,7 +383,7 @@ unsafe fn configure(disk: *mut bindings::gendisk, config: &DiskConfig<'_>) -> Re
 ///
 /// `disk` is valid, configured and not added. The `queuedata` of its queue is a `T::DiskData`.
 unsafe fn add<T: Operations>(disk: *mut bindings::gendisk, config: &DiskConfig<'_>) -> Result {
-    let fops = DiskFops::new(config.module, ioctl::entry::<T>)?;
+    let fops = DiskFops::new(config.module, ioctl::entry::<T>, config.openers.clone())?;
     let parent = config.parent.map_or(core::ptr::null_mut(), |p| p.as_raw());
 
     // SAFETY: By the safety requirements of this function, `disk` is valid, is not added, and has
@@ -389,14 +409,15 @@ impl<T: Operations> Drop for Disk<T> {
 
         // SAFETY: By the type invariants, the disk was added, so its table was attached. The disk
         // is not freed before the `put_disk()` below.
-        let rundown = unsafe { &DiskFops::of(self.as_raw()).rundown };
+        let fops = unsafe { DiskFops::of(self.as_raw()) };
 
-        rundown.close();
+        fops.rundown.close();
         // SAFETY: By the type invariants, the disk was added; it is removed only here.
         unsafe { bindings::del_gendisk(self.as_raw()) };
+        fops.opens.forget();
         // `del_gendisk()` has ended the requests of ioctls that are still inside. They get no new
         // ones, so they return.
-        rundown.wait(|count| {
+        fops.rundown.wait(|count| {
             pr_warn!(
                 "{}: has waited for 10 s for {count} calls of the disk\n",
                 self.name()

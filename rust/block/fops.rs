@@ -5,6 +5,10 @@
 //! C headers: [`include/linux/blkdev.h`](srctree/include/linux/blkdev.h),
 //! [`include/linux/rcupdate.h`](srctree/include/linux/rcupdate.h)
 
+use super::openers::{
+    DiskOpens,
+    Openers, //
+};
 use crate::{
     bindings,
     sync::Rundown, //
@@ -12,9 +16,12 @@ use crate::{
 use core::ptr::NonNull;
 use kernel::{
     prelude::*,
-    sync::atomic::{
-        ordering,
-        Atomic, //
+    sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
+        Arc, //
     },
     time::{
         delay::fsleep,
@@ -31,7 +38,7 @@ use kernel::{
 /// calls it. Therefore:
 ///
 /// - The table has its own allocation, not one in static memory of the driver.
-/// - `free_disk` is a function of this crate. Nothing here is generic or inlined, so none of it is
+/// - `free_disk` is a function of this crate, as are `open` and `release`. Nothing here is generic or inlined, so none of it is
 ///   compiled into the driver.
 /// - The exit of this crate's module calls [`wait_for_released_disks`].
 ///
@@ -42,6 +49,8 @@ pub(super) struct DiskFops {
     /// Calls of `ioctl` are inside. Each has the disk open, which keeps this allocation.
     #[pin]
     pub(super) rundown: Rundown,
+    /// Counts the opens of the disk.
+    pub(super) opens: DiskOpens,
 }
 
 /// Type of a disk's `ioctl` in C.
@@ -64,16 +73,22 @@ static TABLES: Atomic<u32> = Atomic::new(0);
 impl DiskFops {
     /// Allocates the table of a disk of the driver in `module`.
     #[inline(never)]
-    pub(super) fn new(module: &'static ThisModule, ioctl: IoctlFn) -> Result<NonNull<Self>> {
+    pub(super) fn new(
+        module: &'static ThisModule,
+        ioctl: IoctlFn,
+        openers: Arc<Openers>,
+    ) -> Result<NonNull<Self>> {
         let table = bindings::block_device_operations {
             owner: module.as_ptr(),
+            open: Some(open),
+            release: Some(release),
             free_disk: Some(free_disk),
             ioctl: Some(ioctl),
             compat_ioctl: COMPAT_IOCTL,
             ..pin_init::zeroed()
         };
         let fops = KBox::pin_init(
-            pin_init!(Self { table, rundown <- Rundown::new() }),
+            pin_init!(Self { table, rundown <- Rundown::new(), opens: DiskOpens::new(openers) }),
             GFP_KERNEL,
         )?;
 
@@ -119,6 +134,32 @@ impl DiskFops {
         // Pairs with the load in `wait_for_released_disks`.
         TABLES.fetch_sub(1, ordering::Release);
     }
+}
+
+/// `open` of the table. C calls it for each open of the disk or of a partition, with the disk's
+/// `open_mutex` held.
+///
+/// # Safety
+///
+/// `disk` is valid and has a table from [`DiskFops::attach`].
+#[inline(never)]
+unsafe extern "C" fn open(disk: *mut bindings::gendisk, _mode: bindings::blk_mode_t) -> c_int {
+    // SAFETY: By the safety requirements of this function; the opener holds the disk for the call.
+    let opened = unsafe { DiskFops::of(disk) }.opens.open();
+    opened.map_or_else(|error| error.to_errno(), |()| 0)
+}
+
+/// `release` of the table. C calls it once for each [`open`] that succeeded, with the disk's
+/// `open_mutex` held.
+///
+/// # Safety
+///
+/// `disk` is valid and has a table from [`DiskFops::attach`].
+#[inline(never)]
+unsafe extern "C" fn release(disk: *mut bindings::gendisk) {
+    // SAFETY: By the safety requirements of this function; the opener drops its reference to the disk
+    // after the call.
+    unsafe { DiskFops::of(disk) }.opens.close();
 }
 
 /// `free_disk` of the table. C calls it when the last reference to an added disk is dropped, and

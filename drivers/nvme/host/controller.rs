@@ -114,6 +114,7 @@ use rnvmf_disk::{
     Queue, //
 };
 use rrdma::{
+    block::Openers,
     chrdev,
     log::RateLimit,
     rdma::{
@@ -213,7 +214,7 @@ impl Controller {
         let trace_id = trace_id(name);
         let keep_alive_ms = options.keep_alive_ms();
         let ids = IdOwner::new(services.ids.clone(), options.subsystem(), name.number())?;
-        let changes = services.changes.clone();
+        let (changes, openers) = (services.changes.clone(), Openers::new()?);
         let (user_channel, scan_channel) = (AdminChannel::new()?, AdminChannel::new()?);
         Arc::pin_init(
             pin_init!(Self {
@@ -236,7 +237,7 @@ impl Controller {
                 rdma_device <- new_mutex!(None, "rnvmf::Controller::rdma_device"),
                 ctrl_stats <- new_mutex!(CtrlStats::new(), "rnvmf::Controller::ctrl_stats"),
                 failed_io <- RateLimit::new(),
-                namespaces <- NamespaceSet::new(ids, changes),
+                namespaces <- NamespaceSet::new(ids, changes, openers),
                 keep_alive <- KeepAliveTimer::new(keep_alive_ms),
                 scan_context <- new_mutex!(None, "rnvmf::Controller::scan_context"),
                 scan_lock <- ScanLock::new(wake.clone()),

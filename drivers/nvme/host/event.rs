@@ -4,6 +4,7 @@
 
 use nvme_proto::{format::identify::NamespaceIds, policy::limits::block::BlockLimits};
 use rnvmf_disk::DiskName;
+use rrdma::block::DiskUse;
 
 /// A change of a controller or of one of its namespaces.
 #[derive(Clone, Copy)]
@@ -24,6 +25,8 @@ pub(crate) struct NsInfo {
     pub(crate) size: u64,
     pub(crate) ids: NamespaceIds,
     pub(crate) limits: BlockLimits,
+    /// How the disk was open when this was read.
+    pub(crate) usage: DiskUse,
 }
 
 impl NsInfo {

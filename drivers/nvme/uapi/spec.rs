@@ -219,6 +219,19 @@ enumeration! {
     }
 }
 
+enumeration! {
+    /// How a disk or its partitions are open.
+    DiskUse: u32 {
+        /// Nobody has them open.
+        Closed = 0, "closed";
+        /// Open, as by a process or a loop device, but not claimed.
+        Open = 1, "open";
+        /// Open exclusively (O_EXCL), as by a file system, swap, the device mapper or RAID, in any
+        /// mount namespace.
+        Claimed = 2, "claimed";
+    }
+}
+
 attribute_set! {
     /// Why a controller failed. The stage, the errno and the message are always present.
     error {
@@ -348,6 +361,10 @@ attribute_set! {
         HELD_WRITES = 42, "held-writes", U32 { min: 0, max: u32::MAX };
         /// Milliseconds until the held writes are released.
         HELD_WRITES_DUE = 43, "held-writes-due", U32 { min: 0, max: u32::MAX };
+        /// Disconnect only if nobody has a disk of the controller, or a partition, open. Otherwise
+        /// the request fails with EBUSY. In one step with the check, later opens of the disks are
+        /// refused with ENXIO.
+        IF_UNUSED = 44, "if-unused", Flag;
     }
 }
 
@@ -376,6 +393,8 @@ attribute_set! {
         READ_ONLY = 10, "read-only", Flag;
         /// The target has a volatile write cache.
         WRITE_CACHE = 11, "write-cache", Flag;
+        /// How the disk or its partitions are open.
+        USE = 12, "use", U32 { min: 0, max: u32::MAX };
     }
 }
 
@@ -486,7 +505,7 @@ requests! {
     ];
 
     /// The do request of disconnect.
-    DISCONNECT_DO: Disconnect, admin: true, ctrl [CTRL_ID];
+    DISCONNECT_DO: Disconnect, admin: true, ctrl [CTRL_ID IF_UNUSED];
 
     /// The do request of ctrl-get.
     CTRL_GET_DO: CtrlGet, admin: false, ctrl [CTRL_ID];

@@ -52,11 +52,16 @@ use nvme_proto::{
     },
 };
 use rnvmf_disk::{
+    DiskName,
     DiskState,
     Io, //
 };
 use rrdma::{
-    block::Disk,
+    block::{
+        Disk,
+        DiskUse,
+        Openers, //
+    },
     memory,
     sync::{
         OwnedQueue,
@@ -127,6 +132,7 @@ impl Namespace {
             size: self.disk.capacity().saturating_mul(512),
             ids: *self.ids(),
             limits: self.limits,
+            usage: self.disk.usage(),
         }
     }
 }
@@ -226,16 +232,23 @@ type DiskTable = NsTable<KVec<Namespace>, PendingDisk>;
 pub(crate) struct NamespaceSet {
     ids: Arc<IdOwner>,
     changes: Arc<ChangeCount>,
+    openers: Arc<Openers>,
     #[pin]
     table: Mutex<DiskTable>,
 }
 
 impl NamespaceSet {
-    /// Returns an empty set. `ids` is the controller in the registry of identifiers.
-    pub(crate) fn new(ids: Arc<IdOwner>, changes: Arc<ChangeCount>) -> impl PinInit<Self> {
+    /// Returns an empty set. `ids` is the controller in the registry of identifiers; `openers` counts the
+    /// opens of the disks.
+    pub(crate) fn new(
+        ids: Arc<IdOwner>,
+        changes: Arc<ChangeCount>,
+        openers: Arc<Openers>,
+    ) -> impl PinInit<Self> {
         pin_init!(Self {
             ids,
             changes,
+            openers,
             table <- new_mutex!(NsTable::new(KVec::new()), "rnvmf::NamespaceSet::table"),
         })
     }
@@ -243,6 +256,27 @@ impl NamespaceSet {
     /// Returns the controller in the registry of identifiers.
     pub(super) fn ids(&self) -> &Arc<IdOwner> {
         &self.ids
+    }
+
+    /// Returns the count of the disks' opens.
+    pub(super) fn openers(&self) -> &Arc<Openers> {
+        &self.openers
+    }
+
+    /// Refuses all later opens of the disks, unless one of them is open; returns whether they are refused.
+    /// The caller removes the disks then. Any context.
+    pub(crate) fn refuse_opens(&self) -> bool {
+        self.openers.refuse_unless_open()
+    }
+
+    /// Returns the first disk that is open. Sleeps, but not for I/O.
+    pub(crate) fn first_open(&self) -> Option<DiskName> {
+        self.with_disks(|disks| {
+            let mut open = disks
+                .iter()
+                .filter(|each| each.disk.usage() != DiskUse::Closed);
+            open.next().map(|each| each.disk.data().name)
+        })
     }
 
     /// Calls `act` with the disks locked. Sleeps, but not for I/O.

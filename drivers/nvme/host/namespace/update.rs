@@ -301,6 +301,7 @@ impl DiskUpdate<'_> {
             read_only: limits.read_only,
             module: self.module,
             parent: self.parent.as_ref(),
+            openers: self.set.openers(),
         };
         let data = NsDisk {
             name: disk_name,

@@ -10,7 +10,8 @@ use crate::uapi::{
     latency_bucket,
     ns,
     refusal,
-    stats, //
+    stats,
+    DiskUse, //
 };
 use crate::{
     controller::{
@@ -40,6 +41,7 @@ use kernel::prelude::*;
 use nvme_proto::policy::latency;
 use nvme_rdma_transport::stats::{Count, ReadStats, TimedCommand};
 use rrdma::{
+    block,
     netlink::Message,
     text::Message as Text, //
 };
@@ -195,7 +197,16 @@ pub(super) fn namespace(message: &mut Message<'_>, ctrl_id: u32, namespace: &NsI
         message.put_bytes(ns::UUID, &uuid.to_bytes())
     })?;
     message.put_flag(ns::READ_ONLY, limits.read_only)?;
-    message.put_flag(ns::WRITE_CACHE, limits.write_cache)
+    message.put_flag(ns::WRITE_CACHE, limits.write_cache)?;
+    message.put_u32(ns::USE, disk_use(namespace.usage) as u32)
+}
+
+fn disk_use(usage: block::DiskUse) -> DiskUse {
+    match usage {
+        block::DiskUse::Closed => DiskUse::Closed,
+        block::DiskUse::Open => DiskUse::Open,
+        block::DiskUse::Claimed => DiskUse::Claimed,
+    }
 }
 
 /// Puts the result of a discovery.

@@ -111,9 +111,17 @@ pub(super) fn connect(registry: &Arc<Registry>, request: &mut Request<'_>) -> Re
         .inspect_err(|_| controller.delete())
 }
 
-/// Starts to remove a controller.
+/// Starts to remove a controller; with a flag, only if nobody has a disk of it open.
 pub(super) fn disconnect(registry: &Arc<Registry>, request: &mut Request<'_>) -> Result {
-    find(registry, request, ctrl::CTRL_ID)?.delete();
+    let controller = find(registry, request, ctrl::CTRL_ID)?;
+    if request.flag(ctrl::IF_UNUSED) && !controller.namespaces.refuse_opens() {
+        return Err(match controller.namespaces.first_open() {
+            Some(disk) => request.fail(EBUSY, format_args!("{} is in use", disk.as_str())),
+            // It was closed meanwhile, or is being opened.
+            None => request.fail(EBUSY, format_args!("a disk is in use")),
+        });
+    }
+    controller.delete();
     Ok(())
 }
 
