@@ -354,7 +354,7 @@ pub(crate) struct Disconnect {
 /// Options of `disconnect-all`.
 #[derive(Debug, Args)]
 pub(crate) struct DisconnectAll {
-    /// Keep controllers with a disk in use: mounted, swap, or part of LVM, RAID or a mapping
+    /// Keep controllers with a disk in use: mounted, swap, part of LVM, RAID or a mapping, or open
     #[arg(long)]
     pub(crate) unused: bool,
 }

@@ -56,6 +56,8 @@ pub(crate) struct Error {
     pub(crate) message: String,
     /// The error of the controller or the discovery.
     pub(crate) ctrl_error: Option<Box<CtrlError>>,
+    /// The error number of a request that the kernel rejected.
+    pub(crate) errno: Option<i32>,
 }
 
 impl Error {
@@ -65,6 +67,7 @@ impl Error {
             status,
             message: message.into(),
             ctrl_error: None,
+            errno: None,
         }
     }
 
@@ -203,6 +206,7 @@ impl From<CtrlError> for Error {
             status,
             message: ctrl_error.message.clone(),
             ctrl_error: Some(Box::new(ctrl_error)),
+            errno: None,
         }
     }
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The operations and notifications of the netlink family, and whether disks are in use, as a trait
-//! that tests mock.
+//! The operations and notifications of the netlink family, as a trait that tests mock.
 
 use crate::error::Error;
 use crate::model::controller::Controller;
@@ -10,10 +9,16 @@ use crate::model::event::WaitResult;
 use crate::model::namespace::Namespace;
 use crate::model::options::{ConnectArgs, NewController, PersistentArgs, Settings, Switch, Target};
 use crate::model::stats::QueueStats;
-use std::fs::OpenOptions;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
 use std::time::Instant;
+
+/// Result of a disconnect of a controller without open disks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Disconnect {
+    /// The removal has started.
+    Started,
+    /// A disk is open, so the controller stays.
+    InUse,
+}
 
 /// Operations and notifications of the family. A number identifies a controller or a discovery.
 pub(crate) trait Kernel {
@@ -22,6 +27,9 @@ pub(crate) trait Kernel {
     /// Starts to disconnect a controller. The error status is `NotFound` if there is no such
     /// controller.
     fn disconnect(&mut self, id: u32) -> Result<(), Error>;
+    /// Starts to disconnect a controller, unless a disk of it is open. From then on nobody can open
+    /// one. Errors are as for `disconnect`.
+    fn disconnect_unused(&mut self, id: u32) -> Result<Disconnect, Error>;
     /// Starts to reset a controller. On return its state is no longer live, and its error is reset.
     fn reset(&mut self, id: u32) -> Result<(), Error>;
     /// Starts a namespace scan and returns its number. On return the error of the controller is
@@ -52,14 +60,6 @@ pub(crate) trait Kernel {
     fn set_latency(&mut self, id: u32, switch: Switch) -> Result<(), Error>;
     /// Subscribes to events and stop signals, which are queued for `wait`.
     fn subscribe(&mut self) -> Result<(), Error>;
-    /// Whether a file system, the device mapper or swap holds a disk or a partition of it
-    /// exclusively. A process that has only opened the disk does not count.
-    fn in_use(&self, disk: &str) -> bool {
-        let mut open = OpenOptions::new();
-        open.read(true).custom_flags(libc::O_EXCL);
-        let opened = open.open(Path::new("/dev").join(disk));
-        opened.is_err_and(|error| error.raw_os_error() == Some(libc::EBUSY))
-    }
     /// Waits for an event, a stop signal or the deadline.
     fn wait(&mut self, deadline: Option<Instant>) -> Result<WaitResult, Error>;
 }

@@ -12,7 +12,8 @@ pub(crate) struct MockKernel {
     pub(crate) wait_results: VecDeque<WaitResult>,
     pub(crate) controllers: Vec<Controller>,
     pub(crate) namespaces: Vec<Namespace>,
-    pub(crate) used: Vec<String>,
+    /// Opens that end: of a controller, with the number of refused requests until then.
+    pub(crate) closing: Vec<(u32, u32)>,
     pub(crate) queues: Vec<QueueStats>,
     pub(crate) latency: Vec<(u32, Switch)>,
     pub(crate) connect_requests: Vec<ConnectArgs>,
@@ -59,6 +60,23 @@ impl Kernel for MockKernel {
         } else {
             Err(Error::new(Status::NotFound, "no such controller"))
         }
+    }
+
+    fn disconnect_unused(&mut self, id: u32) -> Result<Disconnect, Error> {
+        let mut ours = self
+            .namespaces
+            .iter_mut()
+            .filter(|each| each.controller_id == id);
+        if let Some((_, left)) = self.closing.iter_mut().find(|(of, _)| *of == id) {
+            match left.checked_sub(1) {
+                Some(less) => *left = less,
+                None => ours.by_ref().for_each(|each| each.usage = Some(0)),
+            }
+        }
+        if ours.any(|each| each.is_open()) {
+            return Ok(Disconnect::InUse);
+        }
+        self.disconnect(id).map(|()| Disconnect::Started)
     }
 
     fn reset(&mut self, id: u32) -> Result<(), Error> {
@@ -125,10 +143,6 @@ impl Kernel for MockKernel {
     fn set_latency(&mut self, id: u32, switch: Switch) -> Result<(), Error> {
         self.latency.push((id, switch));
         Ok(())
-    }
-
-    fn in_use(&self, disk: &str) -> bool {
-        self.used.iter().any(|used| used == disk)
     }
 
     fn subscribe(&mut self) -> Result<(), Error> {

@@ -2,6 +2,7 @@
 
 //! A namespace with a disk, as the kernel describes it.
 
+use crate::uapi::DiskUse;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -33,6 +34,22 @@ pub(crate) struct Namespace {
     /// Whether the target has a volatile write cache.
     #[serde(default)]
     pub(crate) write_cache: bool,
+    /// How the disk or its partitions are open; `None` from a module that does not report it.
+    #[serde(rename(deserialize = "use"), skip_serializing)]
+    pub(crate) usage: Option<u32>,
+}
+
+impl Namespace {
+    /// Whether anybody has the disk or a partition of it open. What is unknown is open.
+    pub(crate) fn is_open(&self) -> bool {
+        self.usage != Some(DiskUse::Closed as u32)
+    }
+
+    /// Whether a file system, swap, the device mapper or RAID, for example, holds the disk or a
+    /// partition exclusively. What is unknown is held.
+    pub(crate) fn is_claimed(&self) -> bool {
+        self.is_open() && self.usage != Some(DiskUse::Open as u32)
+    }
 }
 
 #[cfg(test)]
@@ -54,6 +71,7 @@ pub(crate) mod tests {
             uuid: "00010203-0405-0607-0809-0a0b0c0d0e0f".parse().ok(),
             read_only: false,
             write_cache: true,
+            usage: Some(DiskUse::Closed as u32),
         }
     }
 
@@ -70,10 +88,25 @@ pub(crate) mod tests {
             "eui64": "0001020304050607",
             "uuid": "000102030405060708090a0b0c0d0e0f",
             "write_cache": true,
+            "use": 0,
         });
         assert_eq!(
             serde_json::from_value::<Namespace>(message).unwrap(),
             disk()
         );
+    }
+
+    #[test]
+    fn a_use_that_is_unknown_is_one() {
+        for (usage, is_open, is_claimed) in [
+            (Some(DiskUse::Closed as u32), false, false),
+            (Some(DiskUse::Open as u32), true, false),
+            (Some(DiskUse::Claimed as u32), true, true),
+            (Some(99), true, true),
+            (None, true, true),
+        ] {
+            let disk = Namespace { usage, ..disk() };
+            assert_eq!((disk.is_open(), disk.is_claimed()), (is_open, is_claimed));
+        }
     }
 }

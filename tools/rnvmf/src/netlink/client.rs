@@ -6,7 +6,7 @@ use super::family::Family;
 use super::listener::Listener;
 use super::socket::{open, Socket};
 use crate::error::{Error, Status};
-use crate::kernel::Kernel;
+use crate::kernel::{Disconnect, Kernel};
 use crate::model::controller::Controller;
 use crate::model::discovery::{DiscoveryLog, DiscoveryReply, LogEntry};
 use crate::model::event::WaitResult;
@@ -71,6 +71,14 @@ impl Kernel for Client {
 
     fn disconnect(&mut self, id: u32) -> Result<(), Error> {
         (self.socket).request(&uapi::DISCONNECT_DO, &json!({"ctrl_id": id}))
+    }
+
+    fn disconnect_unused(&mut self, id: u32) -> Result<Disconnect, Error> {
+        let args = json!({"ctrl_id": id, "if_unused": true});
+        match self.socket.request(&uapi::DISCONNECT_DO, &args) {
+            Err(error) if error.errno == Some(libc::EBUSY) => Ok(Disconnect::InUse),
+            reply => reply.map(|()| Disconnect::Started),
+        }
     }
 
     fn reset(&mut self, id: u32) -> Result<(), Error> {

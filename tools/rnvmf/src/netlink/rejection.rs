@@ -13,6 +13,10 @@ const MSG: u16 = 1;
 const OFFS: u16 = 2;
 const MISS_TYPE: u16 = 5;
 
+/// What the kernel says of an attribute that the operation of an older module does not have, from
+/// lib/nlattr.c.
+const UNKNOWN: [&str; 2] = ["Unknown attribute type", "Unsupported attribute"];
+
 /// Returns the error for a request that the kernel answered with `code`, a negative error number,
 /// and an extended acknowledgement.
 pub(super) fn rejection(code: i32, extack: &[u8], request: &Request) -> Error {
@@ -35,11 +39,19 @@ pub(super) fn rejection(code: i32, extack: &[u8], request: &Request) -> Error {
     let missing = number(MISS_TYPE).and_then(|id| request.attribute_name(id as u16));
     let invalid = number(OFFS).and_then(|offset| request.attribute_at(offset as usize));
     let message = match (missing, invalid) {
+        // Falling back to a request without the attribute would do something else.
+        (None, Some(name)) if UNKNOWN.contains(&&*cause) => format!(
+            "the loaded rnvmf module is older than this program and does not know the attribute {name}: \
+             install and load the module of this version"
+        ),
         (Some(name), _) => format!("{cause} (attribute {name} is missing)"),
         (None, Some(name)) => format!("{cause} (attribute {name})"),
         (None, None) => cause,
     };
-    Error::new(status, message)
+    Error {
+        errno: Some(errno),
+        ..Error::new(status, message)
+    }
 }
 
 #[cfg(test)]
@@ -74,6 +86,20 @@ mod tests {
             error.message,
             "Invalid argument (attribute traddr is missing)"
         );
+    }
+
+    #[test]
+    fn an_attribute_that_an_older_module_lacks_is_an_error() {
+        for cause in UNKNOWN {
+            let error = reject(libc::EINVAL, vec![string(MSG, cause), number(OFFS, 28)]);
+            assert_eq!(
+                error.message,
+                "the loaded rnvmf module is older than this program and does not know the attribute \
+                 queue-size: install and load the module of this version"
+            );
+            assert_eq!(error.status, Status::Failed);
+            assert_eq!(error.errno, Some(libc::EINVAL));
+        }
     }
 
     #[test]

@@ -367,11 +367,15 @@ fn not_live_error(controller: &Controller) -> Error {
 fn remove_dead(controller: &Controller, kernel: &mut impl Kernel) -> Result<(), Error> {
     let Controller { device, id, .. } = controller;
     let mut disks = kernel.namespaces()?;
-    disks.retain(|disk| disk.controller_id == *id && kernel.in_use(&disk.name));
+    disks.retain(|disk| disk.controller_id == *id && disk.is_claimed());
     if let Some(disk) = disks.first() {
+        let why = match disk.usage {
+            Some(_) => "is in use",
+            None => "may be in use, which this older module does not tell",
+        };
         let mut error = exists_error(controller);
         error.message += &format!(
-            "; /dev/{} is in use: unmount it and connect again, or rnvmf disconnect -d {device}",
+            "; /dev/{} {why}: unmount it and connect again, or rnvmf disconnect -d {device}",
             disk.name
         );
         return Err(error);

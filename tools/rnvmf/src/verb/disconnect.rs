@@ -4,10 +4,11 @@
 //! the last event of the controller reports the end.
 
 use super::print::Printer;
-use super::wait::wait_removed;
-use crate::cli::{Disconnect, DisconnectAll};
+use super::wait::{wait_removal, wait_removed};
+use crate::cli;
+use crate::cli::DisconnectAll;
 use crate::error::{Error, Status};
-use crate::kernel::Kernel;
+use crate::kernel::{Disconnect, Kernel};
 use crate::model::controller::Controller;
 use crate::model::namespace::Namespace;
 use crate::output::{json_member, Format};
@@ -16,19 +17,27 @@ use std::time::{Duration, Instant};
 /// Time limit for the removal of controllers. The kernel needs far less.
 const REMOVE_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// How often a disk that is open but not claimed is tried: udev, for example, examines a new disk for
+/// a moment.
+const TRIES: u32 = 20;
+
+/// Time between two tries.
+const PAUSE: Duration = Duration::from_millis(50);
+
 /// Disconnects the selected controllers.
 pub(super) fn run(
-    options: &Disconnect,
+    options: &cli::Disconnect,
     kernel: &mut impl Kernel,
     printer: &mut Printer<'_>,
 ) -> Result<(), Error> {
     kernel.subscribe()?;
     let selected = select(options, kernel.controllers()?)?;
-    disconnect(&selected, kernel, printer)
+    let removal = start(&selected, kernel);
+    finish(&selected, removal, kernel, printer)
 }
 
-/// Disconnects all controllers, or with `--unused` those without a disk in use. Succeeds if there
-/// is none.
+/// Disconnects all controllers, or with `--unused` those whose disks nobody has open. Succeeds if
+/// there is none.
 pub(super) fn run_all(
     options: &DisconnectAll,
     kernel: &mut impl Kernel,
@@ -36,13 +45,14 @@ pub(super) fn run_all(
 ) -> Result<(), Error> {
     kernel.subscribe()?;
     let mut selected = kernel.controllers()?;
-    if options.unused {
-        let mut used = kernel.namespaces()?;
-        used.retain(|each| kernel.in_use(&each.name));
-        selected.retain(|each| used.iter().all(|disk| disk.controller_id != each.id));
-        print_in_use(&used, printer)?;
+    if !options.unused {
+        let removal = start(&selected, kernel);
+        return finish(&selected, removal, kernel, printer);
     }
-    disconnect(&selected, kernel, printer)
+    let (removal, used) = start_unused(&selected, kernel)?;
+    selected.retain(|each| used.iter().all(|disk| disk.controller_id != each.id));
+    print_in_use(&used, printer)?;
+    finish(&selected, removal, kernel, printer)
 }
 
 /// Prints the disks that keep controllers connected.
@@ -58,7 +68,10 @@ fn print_in_use(disks: &[Namespace], printer: &mut Printer<'_>) -> Result<(), Er
     })
 }
 
-fn select(options: &Disconnect, controllers: Vec<Controller>) -> Result<Vec<Controller>, Error> {
+fn select(
+    options: &cli::Disconnect,
+    controllers: Vec<Controller>,
+) -> Result<Vec<Controller>, Error> {
     if let Some(nqn) = &options.nqn {
         let same = |each: &Controller| each.subsysnqn == *nqn;
         let selected: Vec<_> = controllers.into_iter().filter(same).collect();
@@ -79,26 +92,126 @@ fn select(options: &Disconnect, controllers: Vec<Controller>) -> Result<Vec<Cont
     Ok(selected)
 }
 
-/// Starts to remove controllers, waits for all of them, and prints those that are removed. The
-/// rejection of one does not stop the others. A single error is returned; several are printed.
-fn disconnect(
+/// Controllers whose removal was requested.
+#[derive(Default)]
+struct Removal {
+    /// Those being removed.
+    remaining: Vec<u32>,
+    /// Those that the kernel does not remove, and its errors.
+    rejected: Vec<u32>,
+    errors: Vec<Error>,
+}
+
+impl Removal {
+    /// Adds a controller and what the kernel answered.
+    fn add(&mut self, controller: &Controller, answer: Result<(), Error>) {
+        match answer {
+            Ok(()) => self.remaining.push(controller.id),
+            // It was removed after it was listed.
+            Err(gone) if gone.status == Status::NotFound => (),
+            Err(error) => {
+                self.rejected.push(controller.id);
+                let device = &controller.device;
+                self.errors
+                    .push(error.context(format_args!("disconnect {device}")));
+            }
+        }
+    }
+}
+
+/// Starts to remove controllers. The rejection of one does not stop the others.
+fn start(controllers: &[Controller], kernel: &mut impl Kernel) -> Removal {
+    let mut removal = Removal::default();
+    for controller in controllers {
+        let answer = kernel.disconnect(controller.id);
+        removal.add(controller, answer);
+    }
+    removal
+}
+
+/// Starts to remove the controllers whose disks nobody has open. Also returns the open disks of the
+/// others. The kernel decides, so that a mount at the same time either keeps its disk or fails.
+fn start_unused(
     controllers: &[Controller],
+    kernel: &mut impl Kernel,
+) -> Result<(Removal, Vec<Namespace>), Error> {
+    let (mut removal, mut used) = (Removal::default(), Vec::new());
+    let mut pending: Vec<&Controller> = controllers.iter().collect();
+    let mut next_try = Instant::now();
+    for number in 1..=TRIES {
+        let mut refused = Vec::new();
+        for controller in pending {
+            match kernel.disconnect_unused(controller.id) {
+                Ok(Disconnect::InUse) => refused.push(controller),
+                answer => removal.add(controller, answer.map(|_| ())),
+            }
+        }
+        pending = take_used(refused, number == TRIES, kernel, &mut used)?;
+        if pending.is_empty() || number == TRIES {
+            break;
+        }
+        next_try += PAUSE;
+        pause(kernel, &mut removal.remaining, next_try)?;
+    }
+    for controller in pending {
+        removal.add(controller, Err(Error::failed("a disk is in use")));
+    }
+    Ok((removal, used))
+}
+
+/// Adds the disks of controllers that stay to `used`: of those with a claimed disk, and if this is the
+/// last try of all. Returns the other controllers: at the last try those without disks.
+fn take_used<'a>(
+    mut refused: Vec<&'a Controller>,
+    is_last: bool,
+    kernel: &mut impl Kernel,
+    used: &mut Vec<Namespace>,
+) -> Result<Vec<&'a Controller>, Error> {
+    if refused.is_empty() {
+        return Ok(refused);
+    }
+    let disks = kernel.namespaces()?;
+    refused.retain(|controller| {
+        let mut ours = disks.clone();
+        ours.retain(|disk| disk.controller_id == controller.id);
+        let is_next_tried = !is_last && !ours.iter().any(Namespace::is_claimed);
+        if is_next_tried || ours.is_empty() {
+            return true;
+        }
+        // If all are closed by now, it is unknown which of them was open.
+        if ours.iter().any(Namespace::is_open) {
+            ours.retain(Namespace::is_open);
+        }
+        used.extend(ours);
+        false
+    });
+    Ok(refused)
+}
+
+/// Waits until `end`, and takes removed controllers out of `remaining`.
+fn pause(kernel: &mut impl Kernel, remaining: &mut Vec<u32>, end: Instant) -> Result<(), Error> {
+    loop {
+        match wait_removal(kernel, remaining, end) {
+            Err(late) if late.status == Status::Timeout => return Ok(()),
+            result => result?,
+        }
+    }
+}
+
+/// Waits for the removal of controllers, and prints those that are removed. A single error is
+/// returned; several are printed.
+fn finish(
+    controllers: &[Controller],
+    removal: Removal,
     kernel: &mut impl Kernel,
     printer: &mut Printer<'_>,
 ) -> Result<(), Error> {
     let deadline = Instant::now() + REMOVE_TIMEOUT;
-    let (mut remaining, mut rejected, mut errors) = (Vec::new(), Vec::new(), Vec::new());
-    for controller in controllers {
-        match kernel.disconnect(controller.id) {
-            Ok(()) => remaining.push(controller.id),
-            // It was removed after it was listed.
-            Err(gone) if gone.status == Status::NotFound => (),
-            Err(error) => {
-                rejected.push(controller.id);
-                errors.push(error.context(format_args!("disconnect {}", controller.device)));
-            }
-        }
-    }
+    let Removal {
+        mut remaining,
+        mut rejected,
+        mut errors,
+    } = removal;
     // The names of those controllers whose presence in a list is as given.
     let names = |list: &[u32], is_in: bool| -> Vec<&str> {
         let chosen = controllers

@@ -73,18 +73,29 @@ pub(super) fn wait_removed(
     deadline: Instant,
 ) -> Result<(), Error> {
     while !remaining.is_empty() {
-        match kernel.wait(Some(deadline))? {
-            WaitResult::Event(Event::Controller(Change::Removed, removed)) => {
-                remaining.retain(|&id| id != removed.id);
-            }
-            WaitResult::Event(_) | WaitResult::Discovery(_) => (),
-            WaitResult::EventsLost => {
-                let now = kernel.controllers()?;
-                remaining.retain(|&id| now.iter().any(|each| each.id == id));
-            }
-            WaitResult::Interrupted => return Err(Error::failed("interrupted")),
-            WaitResult::Deadline => return Err(Error::new(Status::Timeout, "timed out")),
+        wait_removal(kernel, remaining, deadline)?;
+    }
+    Ok(())
+}
+
+/// Waits for one event, and takes removed controllers out of `remaining`. The error status is `Timeout`
+/// at the deadline.
+pub(super) fn wait_removal(
+    kernel: &mut impl Kernel,
+    remaining: &mut Vec<u32>,
+    deadline: Instant,
+) -> Result<(), Error> {
+    match kernel.wait(Some(deadline))? {
+        WaitResult::Event(Event::Controller(Change::Removed, removed)) => {
+            remaining.retain(|&id| id != removed.id);
         }
+        WaitResult::Event(_) | WaitResult::Discovery(_) => (),
+        WaitResult::EventsLost => {
+            let now = kernel.controllers()?;
+            remaining.retain(|&id| now.iter().any(|each| each.id == id));
+        }
+        WaitResult::Interrupted => return Err(Error::failed("interrupted")),
+        WaitResult::Deadline => return Err(Error::new(Status::Timeout, "timed out")),
     }
     Ok(())
 }

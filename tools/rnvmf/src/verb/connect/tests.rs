@@ -10,9 +10,10 @@ use crate::model::controller::tests::{connecting, live, rejecting};
 use crate::model::controller::{Controller, State};
 use crate::model::event::{Change, WaitResult};
 use crate::model::namespace::tests::disk;
+use crate::model::namespace::Namespace;
 use crate::model::options::{CtrlArgs, NewController, Target};
 use crate::output::Format;
-use crate::uapi::{CtrlState, ErrorStage};
+use crate::uapi::{CtrlState, DiskUse, ErrorStage};
 use crate::verb::attempt::find_existing;
 use crate::verb::print::tests::Printed;
 use clap::Parser;
@@ -446,7 +447,10 @@ fn what_replaces_a_dead_one_may_fail() {
 fn a_dead_one_in_use_stays() {
     for more in [&[][..], &["--idempotent"]] {
         let mut kernel = kernel_with_dead();
-        kernel.used = vec!["rnvmf0n1".into()];
+        kernel.namespaces = vec![Namespace {
+            usage: Some(DiskUse::Claimed as u32),
+            ..disk()
+        }];
         let error = run_mock(more, &mut kernel).unwrap_err();
         assert_eq!(error.status, Status::Exists);
         assert_eq!(

@@ -5,6 +5,7 @@ use crate::kernel::mock::MockKernel;
 use crate::model::controller::tests::live;
 use crate::model::event::{Change, WaitResult};
 use crate::model::namespace::tests::disk as namespace;
+use crate::uapi::DiskUse;
 use crate::verb::print::tests::Printed;
 
 fn numbered(id: u32) -> Controller {
@@ -30,7 +31,7 @@ fn run_mock(
     format: Format,
     kernel: &mut MockKernel,
 ) -> Result<String, Error> {
-    let options = Disconnect {
+    let options = cli::Disconnect {
         nqn: nqn.map(str::to_owned),
         device: device.iter().map(|&name| name.into()).collect(),
     };
@@ -192,19 +193,22 @@ fn all_may_be_none() {
 
 fn run_mock_unused(unused: bool, format: Format, kernel: &mut MockKernel) -> String {
     let options = DisconnectAll { unused };
-    kernel.used = vec!["rnvmf1n2".into()];
     let printed = Printed::of(format, |printer| run_all(&options, kernel, printer));
     assert_eq!(printed.err, "");
     printed.output().unwrap()
 }
 
-#[test]
-fn one_that_is_in_use_may_be_left() {
-    let disk = |controller_id, nsid| Namespace {
+fn disk(controller_id: u32, nsid: u32, usage: DiskUse) -> Namespace {
+    Namespace {
         controller_id,
         name: format!("rnvmf{controller_id}n{nsid}"),
+        usage: Some(usage as u32),
         ..namespace()
-    };
+    }
+}
+
+#[test]
+fn one_that_is_in_use_may_be_left() {
     for (unused, format, line, gone) in [
         (
             true,
@@ -228,7 +232,11 @@ fn one_that_is_in_use_may_be_left() {
         ),
     ] {
         let mut kernel = MockKernel {
-            namespaces: vec![disk(0, 1), disk(1, 1), disk(1, 2)],
+            namespaces: vec![
+                disk(0, 1, DiskUse::Closed),
+                disk(1, 1, DiskUse::Closed),
+                disk(1, 2, DiskUse::Claimed),
+            ],
             ..kernel()
         };
         for id in gone {
@@ -237,4 +245,55 @@ fn one_that_is_in_use_may_be_left() {
         assert_eq!(run_mock_unused(unused, format, &mut kernel), line);
         assert_eq!(kernel.disconnected, gone);
     }
+}
+
+#[test]
+fn one_that_is_open_for_a_moment_goes() {
+    let mut kernel = MockKernel {
+        namespaces: vec![disk(0, 1, DiskUse::Open), disk(1, 1, DiskUse::Claimed)],
+        closing: vec![(0, 2)],
+        ..kernel()
+    };
+    // The other one goes during the first pause, which the event does not shorten.
+    kernel.push_event(Change::Removed, numbered(2));
+    kernel.wait_results.push_back(WaitResult::Deadline);
+    kernel.wait_results.push_back(WaitResult::Deadline);
+    kernel.push_event(Change::Removed, numbered(0));
+    assert_eq!(
+        run_mock_unused(true, Format::Normal, &mut kernel),
+        "/dev/rnvmf1n1: in use, stays connected\nrnvmf0: disconnected\nrnvmf2: disconnected\n"
+    );
+    assert_eq!(kernel.disconnected, [2, 0]);
+}
+
+#[test]
+fn one_that_stays_open_stays() {
+    let mut kernel = MockKernel {
+        namespaces: vec![disk(0, 1, DiskUse::Closed), disk(0, 2, DiskUse::Open)],
+        ..kernel()
+    };
+    kernel.push_event(Change::Removed, numbered(1));
+    kernel.push_event(Change::Removed, numbered(2));
+    for _ in 1..TRIES {
+        kernel.wait_results.push_back(WaitResult::Deadline);
+    }
+    assert_eq!(
+        run_mock_unused(true, Format::Normal, &mut kernel),
+        "/dev/rnvmf0n2: in use, stays connected\nrnvmf1: disconnected\nrnvmf2: disconnected\n"
+    );
+    assert!(kernel.wait_results.is_empty());
+}
+
+#[test]
+fn an_older_module_is_no_reason_to_disconnect_all() {
+    let mut kernel = kernel();
+    let old = Error::failed("older");
+    kernel.rejections = [old.clone(), old.clone(), old].into();
+    let options = DisconnectAll { unused: true };
+    let run = |printer: &mut Printer<'_>| run_all(&options, &mut kernel, printer);
+    let Printed { out, err, end } = Printed::of(Format::Normal, run);
+    assert_eq!(out, "");
+    assert_eq!(err.matches(": older\n").count(), 3, "{err}");
+    let text = "disconnect: 3 of 3 controllers were not removed";
+    assert_eq!(end.unwrap_err().message, text);
 }
