@@ -233,8 +233,11 @@ pub(crate) struct Gid {
 pub(crate) struct Chain {
     /// Family, table and name, as arguments of `nft`.
     pub(crate) path: String,
-    /// `ip`, `ip6` or `inet`.
+    /// `ip`, `ip6`, `inet` or `netdev`.
     pub(crate) family: String,
+    /// Names, or with `*` at the end patterns, of the interfaces whose packets traverse it; `None` if
+    /// those of all do.
+    pub(crate) devices: Option<Vec<String>>,
     /// The chain's policy is to drop packets.
     pub(crate) drops: bool,
     /// Its rules, in order.

@@ -18,7 +18,8 @@ pub(super) fn diagnose(interface: &str, address: IpAddr, snapshot: &Snapshot) ->
     let mut unclear = None;
     for chain in chains
         .iter()
-        .filter(|chain| ["inet", family].contains(&&*chain.family))
+        .filter(|chain| ["inet", "netdev", family].contains(&&*chain.family))
+        .filter(|chain| has_device(chain, interface))
     {
         let path = &chain.path;
         let text = match first_effect(chain, interface) {
@@ -53,6 +54,18 @@ pub(super) fn diagnose(interface: &str, address: IpAddr, snapshot: &Snapshot) ->
         (None, Err(why)) => why.clone(),
     };
     Finding::unknown(CHECK, text)
+}
+
+/// Whether the packets of an interface traverse a chain.
+fn has_device(chain: &Chain, interface: &str) -> bool {
+    let matches = |name: &String| match name.strip_suffix('*') {
+        Some(start) => interface.starts_with(start),
+        None => name == interface,
+    };
+    chain
+        .devices
+        .as_ref()
+        .is_none_or(|names| names.iter().any(matches))
 }
 
 /// Returns the effect of the first rule for packets on an interface that has one.

@@ -582,6 +582,7 @@ fn chain(drops: bool, effects: &[Effect]) -> Chain {
     Chain {
         path: "inet filter input".into(),
         family: "inet".into(),
+        devices: None,
         drops,
         rules: effects.iter().map(rule).collect(),
     }
@@ -650,6 +651,22 @@ fn rules_of_others_do_not_matter() {
     let mut other = drops.clone();
     other.rules[0].interface = Some("eth1".into());
     assert_eq!(found(|snapshot| snapshot.chains = Ok(vec![other])), []);
+    for (names, is_fault) in [
+        (&[][..], false),
+        (&["eth1"], false),
+        (&["eth1", "eth0"], true),
+        (&["eth*"], true),
+        (&["e*", "eth1"], true),
+        (&["enp*"], false),
+    ] {
+        let hooked = Chain {
+            family: "netdev".into(),
+            devices: Some(names.iter().map(|&name| name.into()).collect()),
+            ..drops.clone()
+        };
+        let findings = found(|snapshot| snapshot.chains = Ok(vec![hooked]));
+        assert_eq!(findings.len(), usize::from(is_fault), "{names:?}");
+    }
     // The packets of an adapter bypass nftables.
     let device = |snapshot: &mut Snapshot| {
         port(snapshot).is_soft = false;

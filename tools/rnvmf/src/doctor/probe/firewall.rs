@@ -12,6 +12,9 @@ use std::io::ErrorKind;
 /// Hooks that packets to and from this host traverse.
 const HOOKS: [&str; 4] = ["prerouting", "input", "output", "postrouting"];
 
+/// Hooks of named interfaces.
+const DEVICE_HOOKS: [&str; 2] = ["ingress", "egress"];
+
 /// Protocols that do not carry RoCE.
 const OTHER_PROTOCOLS: [&str; 6] = ["tcp", "icmp", "icmpv6", "sctp", "igmp", "dccp"];
 
@@ -40,9 +43,20 @@ pub(super) fn legacy() -> Probed<bool> {
 /// libnftables-json(5). Indexing a [`Value`] by the name of a member that is absent gives null.
 fn read(ruleset: &Value) -> Option<Vec<Chain>> {
     let list = ruleset["nftables"].as_array()?;
+    let dormant: Vec<_> = list
+        .iter()
+        .map(|each| &each["table"])
+        .filter(|table| has_flag(table, "dormant"))
+        .filter_map(|table| Some([table["family"].as_str()?, table["name"].as_str()?]))
+        .collect();
     let mut chains: Vec<Chain> = list
         .iter()
-        .filter_map(|each| chain(&each["chain"]))
+        .map(|each| &each["chain"])
+        .filter(|chain| {
+            let table = ["family", "table"].map(|key| chain[key].as_str());
+            !dormant.iter().any(|each| each.map(Some) == table)
+        })
+        .filter_map(chain)
         .collect();
     for from in list
         .iter()
@@ -58,13 +72,35 @@ fn read(ruleset: &Value) -> Option<Vec<Chain>> {
     Some(chains)
 }
 
+/// Whether a table has a flag. One flag is a string, several are a list.
+fn has_flag(table: &Value, flag: &str) -> bool {
+    strings(&table["flags"]).contains(&flag)
+}
+
+/// Returns a string, or the strings of a list.
+fn strings(value: &Value) -> Vec<&str> {
+    let list = value
+        .as_array()
+        .map_or(std::slice::from_ref(value), Vec::as_slice);
+    list.iter().filter_map(Value::as_str).collect()
+}
+
 /// Reads a chain; `None` if packets to and from this host do not traverse it.
 fn chain(from: &Value) -> Option<Chain> {
     let family = from["family"].as_str()?;
-    let has_hook = HOOKS.contains(&from["hook"].as_str()?);
-    (has_hook && ["ip", "ip6", "inet"].contains(&family)).then_some(Chain {
+    let hook = from["hook"].as_str()?;
+    let devices = match family {
+        "ip" | "ip6" | "inet" if HOOKS.contains(&hook) => None,
+        "inet" | "netdev" if DEVICE_HOOKS.contains(&hook) => {
+            let names = strings(&from["dev"]).into_iter();
+            Some(names.map(str::to_owned).collect())
+        }
+        _ => return None,
+    };
+    Some(Chain {
         path: path(from, "name")?,
         family: family.to_owned(),
+        devices,
         drops: from["policy"] == "drop",
         rules: Vec::new(),
     })

@@ -147,6 +147,59 @@ fn a_ruleset_is_read() {
 }
 
 #[test]
+fn chains_of_interfaces_are_read() {
+    let chain = |family: &str, name: &str, hook: &str, dev: Value| {
+        json!({ "chain": { "family": family, "table": "t", "name": name, "type": "filter",
+        "hook": hook, "prio": 0, "policy": "accept", "dev": dev } })
+    };
+    let list = json!({ "nftables": [
+        { "table": { "family": "netdev", "name": "t", "handle": 1 } },
+        chain("netdev", "in", "ingress", json!("eth0")),
+        chain("netdev", "out", "egress", json!(["eth0", "eth1*"])),
+        chain("inet", "in", "ingress", json!("lo")),
+        chain("netdev", "none", "ingress", Value::Null),
+        chain("bridge", "in", "input", Value::Null),
+        { "rule": { "family": "netdev", "table": "t", "chain": "in", "expr": [{ "drop": null }] } },
+    ] });
+    let chains = read(&list).unwrap();
+    let found: Vec<_> = chains
+        .iter()
+        .map(|each| (&*each.path, each.devices.clone().unwrap(), each.rules.len()))
+        .collect();
+    let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+    assert_eq!(
+        found,
+        [
+            ("netdev t in", names(&["eth0"]), 1),
+            ("netdev t out", names(&["eth0", "eth1*"]), 0),
+            ("inet t in", names(&["lo"]), 0),
+            ("netdev t none", names(&[]), 0),
+        ]
+    );
+}
+
+#[test]
+fn dormant_tables_do_not_count() {
+    for (flags, count) in [
+        (json!("dormant"), 1),
+        (json!(["owner", "dormant"]), 1),
+        (json!("owner"), 2),
+        (Value::Null, 2),
+    ] {
+        let chain = |family: &str| {
+            json!({ "chain": { "family": family, "table": "t", "name": "in", "hook": "input",
+            "policy": "drop" } })
+        };
+        let list = json!({ "nftables": [
+            { "table": { "family": "inet", "name": "t", "flags": flags } },
+            { "table": { "family": "ip", "name": "t" } },
+            chain("inet"), chain("ip"),
+        ] });
+        assert_eq!(read(&list).unwrap().len(), count, "{flags}");
+    }
+}
+
+#[test]
 fn a_recorded_ruleset_is_read() {
     let ruleset = serde_json::from_str(include_str!("../recorded/nft-ruleset.json")).unwrap();
     let chains = read(&ruleset).unwrap();

@@ -223,6 +223,22 @@ rule_drops_roce() {
 	finds 0 unknown firewall "the rules of $chain are too complex to tell whether UDP port 4791 passes"
 }
 
+# Rules at the interface itself. A dormant table does nothing.
+rule_of_the_interface_drops_roce() {
+	local chain='netdev rnvmf in'
+	run "${THERE[@]}" nft "add table inet sleeps { flags dormant; }; add chain inet sleeps in { type filter hook input priority 0; }"
+	defer "${THERE[@]}" nft delete table inet sleeps
+	run "${THERE[@]}" nft "add rule inet sleeps in udp dport 4791 drop"
+	run "${THERE[@]}" nft "add table netdev rnvmf; add chain netdev rnvmf other { type filter hook ingress device lo priority 0; policy drop; }"
+	defer "${THERE[@]}" nft delete table netdev rnvmf
+	finds_nothing || fail "the doctor reports what does not matter: $OUTPUT"
+	run "${THERE[@]}" nft "add chain $chain { type filter hook ingress device rnvmf1 priority 0; }; add rule $chain udp dport 4791 drop"
+	finds 1 fault firewall "a rule of $chain seems to drop UDP port 4791, which RoCE uses" \
+		"nft insert rule $chain udp dport 4791 accept"
+	expect 5 "${RNVMF[@]}" connect -a "$TARGET4" -n "$NQN" -q "$HOSTNQN" -I "$HOSTID" --timeout 2
+	mend
+}
+
 # nft does not list the rules of iptables-legacy.
 other_rules_are_not_seen() {
 	# The debug kernel lacks it.
@@ -339,6 +355,7 @@ main setup \
 	ports_are_not_active \
 	mtu_is_small \
 	rule_drops_roce \
+	rule_of_the_interface_drops_roce \
 	other_rules_are_not_seen \
 	subsystem_is_connected \
 	controller_is_dead \
