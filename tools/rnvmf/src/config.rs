@@ -101,6 +101,8 @@ struct LineError {
 /// Parses the lines of a file; comments may have any bytes. No two lines may name the same
 /// subsystem, because the options of the second one would be ignored.
 fn parse(bytes: &[u8]) -> Vec<Result<ConfigLine, LineError>> {
+    // Some editors begin each text with a byte-order mark.
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
     let lines = (1..).zip(lines);
     let mut numbers = HashMap::new();

@@ -163,7 +163,8 @@ impl SystemEnv {
     }
 }
 
-/// Checks an NVMe Qualified Name as the kernel does.
+/// Checks an NVMe Qualified Name as the kernel does, and that all of it can be seen. An editor or a web page
+/// may have added what nobody typed, and the target would only say that there is no such subsystem.
 pub(crate) fn check_nqn(text: &str) -> Result<String, String> {
     if text.is_empty() {
         return Err("an NQN cannot be empty".into());
@@ -174,7 +175,26 @@ pub(crate) fn check_nqn(text: &str) -> Result<String, String> {
     if text.contains(char::is_control) {
         return Err("an NQN has no control characters".into());
     }
+    if let Some(found) = text.chars().find(|&each| is_invisible(each)) {
+        let name = match found {
+            BYTE_ORDER_MARK => "byte-order mark",
+            _ => "invisible character",
+        };
+        let code = u32::from(found);
+        return Err(format!("it has a {name} (U+{code:04X}): type the NQN anew"));
+    }
     Ok(text.to_owned())
+}
+
+/// The mark with which some editors begin a text.
+pub(crate) const BYTE_ORDER_MARK: char = '\u{feff}';
+
+/// Whether a character shows nothing, or another kind of space.
+fn is_invisible(each: char) -> bool {
+    let is_space = each.is_whitespace() && each != ' ';
+    let is_format = matches!(each, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{2064}');
+    is_space || is_format || each == BYTE_ORDER_MARK
 }
 
 /// Returns a UUID that depends on the NQN only, so that a host keeps its identifier.

@@ -73,6 +73,15 @@ fn lines_differ_by_what_is_connected_to_what() {
 }
 
 #[test]
+fn a_byte_order_mark_is_no_part_of_the_first_line() {
+    assert_eq!(parse("\u{feff}-a 10.0.0.9 -n nqn.x").unwrap().len(), 1);
+    assert_eq!(
+        parse("\u{feff}# one\n-a 10.0.0.9 -n nqn.x").unwrap().len(),
+        1
+    );
+}
+
+#[test]
 fn what_is_wrong_is_told_by_line() {
     for (text, line, why) in [
         (

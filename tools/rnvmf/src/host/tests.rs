@@ -159,3 +159,22 @@ fn names_are_checked() {
         assert!(check_nqn(bad).is_err(), "{bad:?}");
     }
 }
+
+#[test]
+fn what_cannot_be_seen_in_a_name_is_named() {
+    for (name, why) in [
+        ("\u{feff}nqn.x", "byte-order mark (U+FEFF)"),
+        ("nqn.x\u{feff}", "byte-order mark (U+FEFF)"),
+        ("nqn\u{200b}.x", "invisible character (U+200B)"),
+        ("nqn.x\u{a0}", "invisible character (U+00A0)"),
+        ("nqn.x\u{202a}", "invisible character (U+202A)"),
+    ] {
+        let wanted = format!("it has a {why}: type the NQN anew");
+        assert_eq!(check_nqn(name).unwrap_err(), wanted, "{name:?}");
+    }
+    let root = Root::new("mark", &[("etc/nvme/hostnqn", "\u{feff}nqn.x\n")]);
+    assert_eq!(
+        root.0.identify(None, None).unwrap_err().message,
+        "/etc/nvme/hostnqn: it has a byte-order mark (U+FEFF): type the NQN anew"
+    );
+}

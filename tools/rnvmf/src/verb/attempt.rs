@@ -174,8 +174,9 @@ impl ConnectAttempt {
 
     /// Returns the result of an attempt that has ended.
     pub(super) fn finish(self) -> Result<Connected, Error> {
+        let result = self.result.unwrap_or_else(|| Err(deadline_error()));
         Ok(Connected {
-            controller: self.result.unwrap_or_else(|| Err(deadline_error()))?,
+            controller: result.map_err(|error| name_hint(error, &self.target.subsysnqn))?,
             target: self.target,
             existed: self.existed,
         })
@@ -385,6 +386,15 @@ fn remove_dead(controller: &Controller, kernel: &mut impl Kernel) -> Result<(), 
         Err(error) if error.status != Status::NotFound => Err(error),
         _ => Ok(()),
     }
+}
+
+/// Adds to the error of a target without the subsystem what is unusual about its name. A target may have such
+/// names, so the connect is tried.
+fn name_hint(mut error: Error, nqn: &str) -> Error {
+    if error.message.contains("no such subsystem") && !nqn.starts_with("nqn.") {
+        error.message += "; the name does not begin with nqn.";
+    }
+    error
 }
 
 /// Returns the error that the controller was removed before it was live.

@@ -21,15 +21,15 @@ use uuid::Uuid;
 
 fn options(more: &[&str]) -> (Connect, Format) {
     let line = ["rnvmf", "connect", "-a", "10.0.0.9"];
+    let name = ["-n", "nqn.2014-08.org.example:disk"];
+    let name = if more.contains(&"-n") { &[][..] } else { &name };
     let identity = [
-        "-n",
-        "nqn.2014-08.org.example:disk",
         "-q",
         "nqn.2014-08.org.example:host",
         "-I",
         "00112233-4455-6677-8899-aabbccddeeff",
     ];
-    let line = line.iter().chain(&identity).chain(more);
+    let line = line.iter().chain(name).chain(&identity).chain(more);
     let arguments = Arguments::try_parse_from(line).unwrap();
     match arguments.verb {
         Verb::Connect(options) => (options, arguments.format),
@@ -441,6 +441,28 @@ fn what_replaces_a_dead_one_may_fail() {
     kernel.push_event(Change::Removed, dead());
     let error = run_mock(&[], &mut kernel).unwrap_err();
     assert_eq!(error.message, "connect to 10.0.0.9:4420: no");
+}
+
+#[test]
+fn an_unusual_name_is_told_if_the_target_does_not_know_it() {
+    for (nqn, end) in [
+        (
+            "disk1",
+            "no such subsystem nqn.x; the name does not begin with nqn.",
+        ),
+        (
+            "NQN.x",
+            "no such subsystem nqn.x; the name does not begin with nqn.",
+        ),
+        ("nqn.x", "no such subsystem nqn.x"),
+    ] {
+        let mut kernel = kernel(vec![dead()]);
+        kernel.push_event(Change::Changed, dead());
+        kernel.push_event(Change::Removed, in_state(CtrlState::Deleting));
+        let error = run_mock(&["-n", nqn], &mut kernel).unwrap_err();
+        let wanted = format!("connect to 10.0.0.9:4420: rejected by target: {end}");
+        assert_eq!(error.message, wanted);
+    }
 }
 
 #[test]
