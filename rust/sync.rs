@@ -4,7 +4,7 @@
 //!
 //! - [`TimedCompletion`]: completion with a time limit for waits; reusable.
 //! - [`OwnedQueue`]: owned workqueue; drained when dropped.
-//! - [`Thread`]: kernel thread; dropping it waits for its end.
+//! - [`Thread`]: kernel thread; dropping it stops it and waits for its end.
 //! - [`Claim`]: exclusive access without a lock, for the first claimer.
 //! - [`NoPreempt`]: section in which the thread is not preempted.
 //! - [`SingleWriterCounter`]: counter that one context adds to.

@@ -4,11 +4,20 @@
 //!
 //! C header: [`include/linux/kthread.h`](srctree/include/linux/kthread.h)
 
-use super::TimedCompletion;
+use super::{
+    new_mutex,
+    TimedCompletion, //
+};
 use crate::bindings;
-use kernel::{error::from_err_ptr, fmt, prelude::*, str::CString};
+use kernel::{
+    error::from_err_ptr,
+    fmt,
+    prelude::*,
+    str::CString,
+    sync::Mutex, //
+};
 
-/// A kernel thread that ends by itself. Dropping this waits for its end.
+/// A kernel thread. Dropping this tells it to stop, and waits for its end.
 ///
 /// It is for long-running or long-sleeping work, which would keep other work of a workqueue from
 /// running. After the drop, the thread runs no code of the module. So a module that keeps this
@@ -17,35 +26,61 @@ use kernel::{error::from_err_ptr, fmt, prelude::*, str::CString};
 ///
 /// # Invariants
 ///
-/// A thread completes `over` once, as its last action.
+/// A thread completes `over` of `shared` once, as its last action.
 pub struct Thread {
     name: CString,
-    over: Pin<KBox<TimedCompletion>>,
+    shared: Pin<KBox<Shared>>,
+}
+
+/// State that a thread shares with its [`Thread`].
+#[pin_data]
+struct Shared {
+    /// Has the thread end; `None` when the thread is about to end.
+    #[pin]
+    stop: Mutex<Option<KBox<dyn Fn() + Send>>>,
+    #[pin]
+    over: TimedCompletion,
 }
 
 /// Argument of a new thread.
 struct Start<F> {
     life: F,
-    /// Valid until it is completed.
-    over: *mut bindings::completion,
+    /// Valid until its `over` is completed.
+    shared: *const Shared,
 }
 
 impl Thread {
     /// Starts a thread that runs `life`. The kernel shows the first 15 bytes of the name where it
     /// cannot show more. Sleeps. C: `kthread_run()`.
     ///
+    /// `stop` must make `life` return soon: set a flag that it reads, and complete what it waits
+    /// for. Dropping the `Thread` calls it once, in the dropping context, unless the thread has ended
+    /// by itself. So an error that drops a `Thread` which nobody has stopped does not wait without
+    /// end. `stop` is dropped when the thread ends.
+    ///
     /// # Errors
     ///
     /// `ENOMEM`; `EINTR` if the calling process is killed.
-    pub fn spawn<F>(name: fmt::Arguments<'_>, life: F) -> Result<Self>
+    pub fn spawn<F>(
+        name: fmt::Arguments<'_>,
+        stop: impl Fn() + Send + 'static,
+        life: F,
+    ) -> Result<Self>
     where
         F: FnOnce() + Send + 'static,
     {
         let name = CString::try_from_fmt(name)?;
-        let over = KBox::pin_init(TimedCompletion::new(), GFP_KERNEL)?;
+        let stop: KBox<dyn Fn() + Send> = KBox::new(stop, GFP_KERNEL)?;
+        let shared = KBox::pin_init(
+            pin_init!(Shared {
+                stop <- new_mutex!(Some(stop), "rrdma::Thread"),
+                over <- TimedCompletion::new(),
+            }),
+            GFP_KERNEL,
+        )?;
         let start = Start {
             life,
-            over: over.as_raw(),
+            shared: &raw const *shared,
         };
         let start = KBox::into_raw(KBox::new(start, GFP_KERNEL)?);
         // SAFETY: The name is a C string, which is copied. A thread runs `main` once, because
@@ -59,35 +94,43 @@ impl Thread {
             return Err(error);
         }
         // INVARIANT: The thread was started, and `main` completes `over`.
-        Ok(Self { name, over })
+        Ok(Self { name, shared })
     }
 
     /// Returns whether the thread has ended, so that dropping this does not wait. Any context.
     pub fn is_over(&self) -> bool {
-        self.over.is_completed()
+        self.shared.over.is_completed()
     }
 
     /// Main function of the thread.
     ///
     /// # Safety
     ///
-    /// Called by the thread, with a boxed `Start<F>` that it owns. The completion is valid until it
+    /// Called by the thread, with a boxed `Start<F>` that it owns. What it shares is valid until `over`
     /// is completed.
     unsafe extern "C" fn main<F: FnOnce()>(start: *mut c_void) -> c_int {
         // SAFETY: By the safety requirements of this function, `start` is a box that this thread
         // owns.
         let start = unsafe { KBox::from_raw(start.cast::<Start<F>>()) };
-        let Start { life, over } = KBox::into_inner(start);
+        let Start { life, shared } = KBox::into_inner(start);
         life();
-        // SAFETY: By the safety requirements of this function, `over` is valid. The thread runs no
-        // code of the module afterwards.
-        unsafe { bindings::kthread_complete_and_exit(over, 0) }
+        // SAFETY: By the safety requirements of this function, `shared` is valid.
+        let Shared { stop, over } = unsafe { &*shared };
+        let stop = stop.lock().take();
+        drop(stop);
+        // SAFETY: `over` is valid. The thread runs no code of the module afterwards.
+        unsafe { bindings::kthread_complete_and_exit(over.as_raw(), 0) }
     }
 }
 
 impl Drop for Thread {
     fn drop(&mut self) {
-        self.over.wait_or(|| {
+        // Called without the lock, which the thread takes at its end.
+        let stop = self.shared.stop.lock().take();
+        if let Some(stop) = stop {
+            stop();
+        }
+        self.shared.over.wait_or(|| {
             pr_warn!(
                 "has waited for 10 s for the end of the thread {}\n",
                 &*self.name

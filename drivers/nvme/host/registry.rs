@@ -173,7 +173,6 @@ impl Registry {
     /// Ends the threads and services. Called after [`close`](Self::close), when user space cannot
     /// reach the registry any more. Sleeps.
     pub(crate) fn stop(&self) {
-        self.services.deadlines.stop();
         // Drop without the lock: this waits for threads, which may take the lock before they end.
         let threads = self.threads.lock().take();
         drop(threads);
@@ -182,8 +181,9 @@ impl Registry {
 
     /// Starts the thread that acts on time limits of the controllers.
     fn start_deadlines(self: &Arc<Self>) -> Result {
-        let this = self.clone();
-        self.spawn(fmt!("rnvmf-deadlines"), move || {
+        let (this, stopped) = (self.clone(), self.services.clone());
+        let stop = move || stopped.deadlines.stop();
+        self.spawn(fmt!("rnvmf-deadlines"), stop, move || {
             // A write that the thread releases may be one that memory reclaim waits for.
             memory::without_io(|| this.services.deadlines.run(|| this.act_on_deadlines()));
         })
@@ -216,12 +216,13 @@ impl Registry {
     ) -> Result<Arc<Controller>, InsertError> {
         let controller = self.insert(options, settings, duplicate)?;
         controller.notify(Event::Added);
-        let (this, running) = (self.clone(), controller.clone());
+        let (this, running, deleted) = (self.clone(), controller.clone(), controller.clone());
         let run = move || {
             CtrlThread::run(running.clone());
             this.remove(&running);
         };
-        if let Err(error) = self.spawn(fmt!("{}", controller.name), run) {
+        let stop = move || deleted.delete();
+        if let Err(error) = self.spawn(fmt!("{}", controller.name), stop, run) {
             self.remove(&controller);
             return Err(error.into());
         }
@@ -252,13 +253,14 @@ impl Registry {
                 owner,
             )
         })?;
-        let (this, running) = (self.clone(), discovery.clone());
+        let (this, running, cancelled) = (self.clone(), discovery.clone(), discovery.clone());
         let run = move || {
             thread::run(&running);
             this.discoveries.over(&running);
             running.complete();
         };
-        if let Err(error) = self.spawn(fmt!("rnvmf-log{}", discovery.id), run) {
+        let stop = move || cancelled.cancel();
+        if let Err(error) = self.spawn(fmt!("rnvmf-log{}", discovery.id), stop, run) {
             self.discoveries.leave(&discovery);
             // Discoveries::close() may wait for its completion.
             discovery.complete();
@@ -267,14 +269,20 @@ impl Registry {
         Ok(discovery)
     }
 
-    fn spawn(&self, name: fmt::Arguments<'_>, run: impl FnOnce() + Send + 'static) -> Result {
+    /// Starts a thread and keeps it. `stop` makes `run` return.
+    fn spawn(
+        &self,
+        name: fmt::Arguments<'_>,
+        stop: impl Fn() + Send + 'static,
+        run: impl FnOnce() + Send + 'static,
+    ) -> Result {
         let mut threads = self.threads.lock();
         let Some(threads) = &mut *threads else {
             return Err(rrdma::errno::ESHUTDOWN);
         };
         threads.retain(|thread| !thread.is_over());
         threads.reserve(1, GFP_KERNEL)?;
-        threads.push(Thread::spawn(name, run)?, GFP_KERNEL)?;
+        threads.push(Thread::spawn(name, stop, run)?, GFP_KERNEL)?;
         Ok(())
     }
 

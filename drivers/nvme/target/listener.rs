@@ -90,7 +90,12 @@ impl PortListener {
             shared: shared.clone(),
             thread: None,
         };
-        let thread = Thread::spawn(fmt!("nvmet_rdma_{number}"), move || shared.run(listener));
+        let stopped = shared.clone();
+        let thread = Thread::spawn(
+            fmt!("nvmet_rdma_{number}"),
+            move || stopped.stop(),
+            move || shared.run(listener),
+        );
         this.thread = Some(thread?);
         pr_info!("port {number}: listening at {address}\n");
         Ok(this)
@@ -105,8 +110,6 @@ impl PortListener {
 impl Drop for PortListener {
     fn drop(&mut self) {
         let shared = &self.shared;
-        shared.is_stopped.set(true);
-        shared.wake.complete();
         drop(self.thread.take());
         shared.connections.forget_listener(&shared.wake);
         // No new ones are accepted any more.
@@ -125,6 +128,12 @@ impl Shared {
             self.wake.clone(),
             OWNER,
         )
+    }
+
+    /// Has the thread end. Any context.
+    fn stop(&self) {
+        self.is_stopped.set(true);
+        self.wake.complete();
     }
 
     /// Takes connection requests until the listener is stopped.

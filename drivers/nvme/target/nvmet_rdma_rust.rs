@@ -19,7 +19,7 @@ use kernel::{
 };
 use nvmet::Registration;
 use rdma::Rdma;
-use watchdog::Watchdog;
+use rrdma::sync::Thread;
 
 mod connection;
 mod devices;
@@ -49,7 +49,7 @@ rrdma::parameters! {
 struct NvmetRdmaRust {
     _transport: Pin<KBox<Registration<Rdma>>>,
     connections: Arc<Connections>,
-    _watchdog: Watchdog,
+    _watchdog: Thread,
 }
 
 impl kernel::Module for NvmetRdmaRust {
@@ -60,7 +60,7 @@ impl kernel::Module for NvmetRdmaRust {
         let connections = Connections::new(shared_receives)?;
         connections.start()?;
         let watchdog =
-            Watchdog::new(connections.clone()).inspect_err(|_| connections.stop())?;
+            watchdog::start(connections.clone()).inspect_err(|_| connections.stop())?;
         let transport = Registration::new(module, connections.clone());
         let transport =
             KBox::pin_init(transport, GFP_KERNEL).inspect_err(|_| connections.stop())?;

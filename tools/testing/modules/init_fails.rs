@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Registers a netlink family, and fails to load when a request arrives. The module is then freed,
-//! even if a dump has begun.
+//! even if a dump has begun, and a thread waits that only the drop of its `Thread` stops.
 
 use kernel::{
     prelude::*,
@@ -15,6 +15,7 @@ use rrdma::{
     },
     sync::{
         Msecs,
+        Thread,
         TimedCompletion, //
     },
 };
@@ -71,6 +72,13 @@ struct InitFails;
 
 impl kernel::Module for InitFails {
     fn init(module: &'static ThisModule) -> Result<Self> {
+        let over = Arc::pin_init(TimedCompletion::new(), GFP_KERNEL)?;
+        let stopped = over.clone();
+        let _thread = Thread::spawn(
+            fmt!("rrdma_init_fails"),
+            move || stopped.complete(),
+            move || over.wait(),
+        )?;
         let requested = Arc::pin_init(TimedCompletion::new(), GFP_KERNEL)?;
         let family = Registration::<Family>::new(Ok(requested.clone()), module);
         let _family = KBox::pin_init(family, GFP_KERNEL)?;

@@ -149,7 +149,8 @@ ends_with_its_device() {
 	sample_loses_device accept "$SPARE_DEVICE"
 }
 
-# Begin a dump while the module is being loaded, let loading fail, and read the rest of the dump.
+# Begin a dump while the module is being loaded, let loading fail, and read the rest of the dump. The module has a
+# thread that waits for its stop.
 dumps_wait_until_the_module_is_loaded() {
 	local loader
 	modprobe rrdma_test_init_fails 2>"$SCRATCH/modprobe" &
