@@ -228,7 +228,7 @@ impl Sample<'_> {
                 queue.poll(BUDGET);
                 MessagePair::is_back(&end).then_some(())
             })?;
-            let limit = if solicited { LIMIT } else { Msecs::new(0) };
+            let limit = if solicited { LIMIT } else { Msecs::ZERO };
             if bell.wait_timeout(limit) != solicited {
                 return Err(StepError::new(
                     "wakeup",

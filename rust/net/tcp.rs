@@ -174,7 +174,7 @@ impl Socket {
                 result => return result.map_err(Error::Code),
             }
             let left = end.left();
-            if left == Msecs::new(0) {
+            if left == Msecs::ZERO {
                 return Err(Error::TimedOut);
             }
             let _ = self.wake.wait_timeout(left);

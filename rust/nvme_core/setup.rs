@@ -413,7 +413,7 @@ impl<'a, T: Transport> ScanLock<'a, T> {
             {
                 return Err(errno::ENOTCONN.into());
             }
-            if deadline.left() == Msecs::new(0) {
+            if deadline.is_over() {
                 return Ok(None);
             }
             // The owner may wait for I/O, which the connected queues carry.

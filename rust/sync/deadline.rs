@@ -38,6 +38,11 @@ impl Deadline {
         self.span
     }
 
+    /// Returns whether the deadline has expired. Any context.
+    pub fn is_over(self) -> bool {
+        self.at <= now()
+    }
+
     /// Returns the remaining time, rounded up; zero if expired. Any context.
     pub fn left(self) -> Msecs {
         let left = self.at.saturating_sub(now()).max(0);

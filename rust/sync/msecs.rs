@@ -11,6 +11,9 @@ use kernel::time::{msecs_to_jiffies, Delta, Jiffies};
 pub struct Msecs(u32);
 
 impl Msecs {
+    /// No time.
+    pub const ZERO: Self = Self(0);
+
     /// Returns a span of `msecs` milliseconds.
     #[inline]
     pub const fn new(msecs: u32) -> Self {

@@ -258,7 +258,7 @@ impl SampleTask {
                 return Ok(answer);
             }
             let left = deadline.left();
-            if left == Msecs::new(0) {
+            if left == Msecs::ZERO {
                 return Err(StepError::new(
                     step,
                     fmt!("timed out after {} ms", limit.get()),

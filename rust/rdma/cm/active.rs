@@ -180,7 +180,7 @@ fn resolve(
             // SAFETY: The address is resolved, so the CM ID has a device.
             Ok(()) => return Ok(unsafe { BoundId::new(id) }),
             Err(error) if !error.cause.is_core_timeout() => return Err(error),
-            Err(error) if end.left() == Msecs::new(0) => {
+            Err(error) if end.is_over() => {
                 return Err(Error {
                     cause: Cause::TimedOut(end.span()),
                     ..error

@@ -87,7 +87,7 @@ impl PingPong {
                     round.outcome = outcome;
                     return Ok(round);
                 }
-                None if P::RESENDS && over.left() != Msecs::new(0) => {
+                None if P::RESENDS && !over.is_over() => {
                     round.resent = round.resent.saturating_add(1);
                     pairs
                         .iter()

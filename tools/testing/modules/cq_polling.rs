@@ -166,7 +166,7 @@ fn polled_as_they_go(port_gid: &PortGid<'_>) -> Result<(), StepError> {
             told.complete();
         };
         others.try_spawn(GFP_KERNEL, drop_it).step("work item")?;
-        while !gone.wait_timeout(Msecs::new(0)) {
+        while !gone.wait_timeout(Msecs::ZERO) {
             queue.poll(BUDGET);
         }
         nothing_left("destroy", queue.poll(BUDGET))?;

@@ -131,7 +131,7 @@ pub(crate) fn run(port_gid: &PortGid<'_>) -> Result<(), StepError> {
     // Until all completions are handled and the other queue pair is destroyed.
     let polled = port_gid.task.poll_for("completions", LIMIT, || {
         queue.poll(1);
-        is_gone |= gone.wait_timeout(Msecs::new(0));
+        is_gone |= gone.wait_timeout(Msecs::ZERO);
         let handled = handlers.begun.load(ordering::Acquire) >= MESSAGES.saturating_mul(2);
         (is_gone && handled).then_some(())
     });
