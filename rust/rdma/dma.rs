@@ -17,9 +17,11 @@
 //! }
 //! ```
 
+mod mapped;
 mod sge;
 
 pub use crate::scatter::Direction;
+pub use mapped::Mapped;
 pub use sge::Sge;
 
 use super::{

@@ -61,6 +61,7 @@ use super::{
     dma::{
         Direction,
         Entries,
+        Mapped,
         ScatterMap, //
     },
     pd::ProtectionDomain,
@@ -155,9 +156,7 @@ pub(crate) enum State {
 ///
 /// # Invariants
 ///
-/// - While the state is not `Invalid`, the memory that `mr` describes is mapped by `map` and owned
-///   by `data`.
-/// - While `data` is `None`, `map` is not mapped.
+/// - While the state is not `Invalid`, the memory that `mr` describes is that of `mapped`.
 /// - While the state is `Invalid` or `Mapped`, the device never had the present key of `mr`, or had
 ///   it before 255 registrations with other keys, and each of those was invalidated. So no peer can
 ///   invalidate the key before the next registration.
@@ -171,8 +170,7 @@ pub struct Region<D: Scatter> {
     /// Work request of the registration. `dma_map` sets the access flags to what the direction of the
     /// data allows, `map_sg` the key.
     register: UnsafeCell<RegisterWr>,
-    map: ScatterMap,
-    data: Option<D>,
+    mapped: Mapped<D>,
 }
 
 /// Work request that registers a region, in the layout of `wr::Request`.
@@ -259,14 +257,13 @@ impl<D: Scatter> Regions<D> {
     #[inline(always)]
     pub fn alloc(&mut self) -> Result<impl Init<Region<D>>> {
         let (mr, map) = self.parts.alloc()?;
-        // INVARIANT: `mr` exposes nothing, and its key is new. The map is not mapped.
+        // INVARIANT: `mr` exposes nothing, and its key is new.
         Ok(init!(Region {
             state: Cell::new(State::Invalid),
             registered: Cell::new(RegSeq::NEVER),
             register: UnsafeCell::new(RegisterWr::new(mr.raw)),
             mr,
-            map,
-            data: None,
+            mapped: Mapped::of(map),
         }))
     }
 }
@@ -358,30 +355,20 @@ impl<D: Scatter> Region<D> {
     /// - `EIO`: the data cannot be mapped.
     /// - `ENOMEM`.
     #[inline(always)]
-    pub fn dma_map(&mut self, mut data: D, direction: Direction) -> Result<(), (Error, D)> {
-        if self.data.is_some() {
-            return Err((EBUSY, data));
-        }
-        let allows = data.allows(direction);
-        // SAFETY: By the type invariants, the map is not mapped without data.
-        if let Err(error) = unsafe { self.map.map(direction, allows, &mut data) } {
-            return Err((error, data));
-        }
-        // INVARIANT: There is data. `self.data` was `None`, as checked above. `forget` avoids code that
-        // drops it.
-        core::mem::forget(self.data.replace(data));
-        Ok(())
+    pub fn dma_map(&mut self, data: D, direction: Direction) -> Result<(), (Error, D)> {
+        self.mapped.dma_map(data, direction)
     }
 
     /// Returns the number of mapped memory pieces of the data.
     #[inline]
     pub fn segments(&self) -> u32 {
-        self.map.mapped()
+        self.mapped.segments()
     }
 
-    /// Returns the mapped memory pieces, for local work requests; none without data. Any context.
+    /// Returns the mapped memory pieces, for local work requests; none without data. Where no peer is to
+    /// access the data, a [`Mapped`] has them without a region. Any context.
     pub fn entries(&self) -> Entries<'_> {
-        self.map.entries()
+        self.mapped.entries()
     }
 
     /// Maps the region to its data with a new key (`ib_map_mr_sg`). Follow with
@@ -400,7 +387,7 @@ impl<D: Scatter> Region<D> {
     pub fn map_sg(&mut self) -> Result<RemoteKey> {
         self.map_pages()?;
         // Each time: `map_sg_for_atomics` may have set another access before.
-        self.register.get_mut().wr.access = allowed(self.map.direction()) as i32;
+        self.register.get_mut().wr.access = allowed(self.mapped.map().direction()) as i32;
         self.set_key()
     }
 
@@ -415,11 +402,11 @@ impl<D: Scatter> Region<D> {
     /// Those of [`Region::map_sg`]. Also `EINVAL` if the data does not start at a page boundary, as
     /// devices compute the offset in the first page from the address.
     pub fn map_sg_zero_based(&mut self) -> Result<RemoteKey> {
-        if self.map.mapped() == 0 {
+        if self.mapped.segments() == 0 {
             return Err(EINVAL);
         }
         // SAFETY: The first entry is mapped.
-        let first = unsafe { (*self.map.sgl()).dma_address };
+        let first = unsafe { (*self.mapped.map().sgl()).dma_address };
         if first % u64::from(PAGE_SIZE) != 0 {
             return Err(EINVAL);
         }
@@ -437,7 +424,7 @@ impl<D: Scatter> Region<D> {
     /// Those of [`Region::map_sg`]. Also `EINVAL` if the data was not mapped with
     /// [`Direction::Both`].
     pub fn map_sg_for_atomics(&mut self) -> Result<RemoteKey> {
-        if self.map.direction() != Direction::Both {
+        if self.mapped.map().direction() != Direction::Both {
             return Err(EINVAL);
         }
         self.map_pages()?;
@@ -453,13 +440,13 @@ impl<D: Scatter> Region<D> {
         if self.state.get() != State::Invalid {
             return Err(EBUSY);
         }
-        let count: i32 = self.map.mapped().try_into()?;
+        let count: i32 = self.mapped.segments().try_into()?;
         if count == 0 {
             return Err(EINVAL);
         }
         // SAFETY: `mr` is owned, and the table has `count` mapped entries.
         let mapped = unsafe {
-            let (mr, sgl) = (self.mr.as_raw(), self.map.sgl());
+            let (mr, sgl) = (self.mr.as_raw(), self.mapped.map().sgl());
             bindings::ib_map_mr_sg(mr, sgl, count, ptr::null_mut(), PAGE_SIZE)
         };
         match mapped {
@@ -547,8 +534,7 @@ impl<D: Scatter> Region<D> {
         }
         // Without data, the state is `Invalid` already, and the map is empty.
         self.state.set(State::Invalid);
-        self.map.unmap();
-        self.data.take()
+        self.mapped.release()
     }
 
     /// Marks the region as [invalidated](Self::invalidated_by) by the peer, then
@@ -562,10 +548,9 @@ impl<D: Scatter> Region<D> {
     /// Deregisters the region (`ib_dereg_mr`) and returns its data, which no peer can access
     /// afterwards. Tries until the device does so. Sleeps.
     pub fn dereg(self) -> Option<D> {
-        let Self { mr, map, data, .. } = self;
+        let Self { mr, mut mapped, .. } = self;
         drop(mr);
-        drop(map);
-        data
+        mapped.release()
     }
 
     #[inline]
@@ -651,8 +636,8 @@ impl<D: Scatter> Region<D> {
     /// `EINVAL` if the device must not read them.
     #[inline]
     pub(in crate::rdma) fn readable_entries(&self) -> Result<Entries<'_>> {
-        match self.map.direction().is_to_device() {
-            true => Ok(self.map.entries()),
+        match self.mapped.map().direction().is_to_device() {
+            true => Ok(self.mapped.entries()),
             false => Err(EINVAL),
         }
     }
