@@ -8,13 +8,7 @@
 use kernel::{
     prelude::*,
     str::CStr,
-    sync::{
-        atomic::{
-            ordering,
-            AtomicFlag, //
-        },
-        Arc, //
-    },
+    sync::Arc, //
 };
 use rrdma::{
     net::Namespace,
@@ -40,7 +34,6 @@ use rrdma::{
             Poll,
             WcError, //
         },
-        device::Device,
         dma::{
             Direction,
             DmaBuffer, //
@@ -96,10 +89,8 @@ struct Hello {
 impl kernel::Module for Hello {
     fn init(_module: &'static ThisModule) -> Result<Self> {
         let wake = Arc::pin_init(TimedCompletion::new(), GFP_KERNEL)?;
-        let stop = AtomicFlag::new(false);
-        let caller = Arc::new(Caller { wake, stop }, GFP_KERNEL)?;
-        let client = KBox::pin_init(Registration::new(caller.clone()), GFP_KERNEL)?;
-        caller.call(&client)?;
+        let client = KBox::pin_init(Registration::new(()), GFP_KERNEL)?;
+        Caller { wake }.call(&client)?;
         Ok(Self { _client: client })
     }
 }
@@ -107,29 +98,21 @@ impl kernel::Module for Hello {
 impl client::Client for Hello {
     const NAME: &'static CStr = OWNER;
 
-    type Context = Arc<Caller>;
-
-    fn removing(caller: &Arc<Caller>, _device: &Device) {
-        // There is one connection: end it, whichever device it is on.
-        caller.stop.store(true, ordering::Relaxed);
-        caller.wake.complete();
-    }
+    type Context = ();
 }
 
-/// The thread that connects, as other contexts wake it.
+/// The thread that connects. Other contexts wake it, and so does the removal of the device.
 struct Caller {
     wake: Arc<TimedCompletion>,
-    stop: AtomicFlag,
 }
 
 impl Caller {
     /// Connects, sends the message and waits for the answer. Sleeps.
     fn call(&self, client: &Registration<Hello>) -> Result {
-        let stopped = || self.stop.load(ordering::Relaxed);
         let patience = WaitLimits {
             limit: STEP,
             deadline: Deadline::after(ALL),
-            cancelled: &stopped,
+            cancelled: &|| false,
         };
         let namespace = Namespace::init();
         let peer = Address::parse(&namespace, PEER.0, PEER.1)?;
@@ -142,7 +125,8 @@ impl Caller {
             .map_err(|error| told(error.cause, error.cause.errno()))?;
         let call = connection.queue_pair().context();
         say_hello(connection.queue_pair())?;
-        while !call.is_over() && !stopped() && patience.deadline.left() > Msecs::new(0) {
+        let is_removing = || connection.queue_pair().device().is_removing();
+        while !call.is_over() && !is_removing() && !patience.deadline.is_over() {
             // Woken or timed out: the loop checks its condition again.
             let _ = self.wake.wait_timeout(patience.deadline.left());
         }

@@ -9,7 +9,8 @@
 //! connection manager.
 //!
 //! `remove` must not return while the device is in use. Here, it refuses new references, calls
-//! [`Client::removing`], and waits until the last [`DeviceRef`] is dropped.
+//! [`Client::removing`], wakes the owners of connections, and waits until the last [`DeviceRef`] is
+//! dropped.
 //!
 //! [`Client::event`] reports events of a device. Of the callbacks for one device, [`Client::added`]
 //! begins first. When [`Client::removing`] is called, no other callback runs or will run.
@@ -92,8 +93,13 @@ pub trait Client: Sized + 'static {
     /// device drop it soon, but need not wait for them: the caller does. No new reference can be
     /// acquired.
     ///
+    /// A client that has only connections of the [connection manager](super::cm) on its devices needs
+    /// none: after this call, the completion that was given to the connection is completed, and its
+    /// steps fail with [`Cause::DeviceRemoved`](super::cm::Cause::DeviceRemoved). The owner of an
+    /// established connection looks at [`DeviceRef::is_removing`] when it is woken.
+    ///
     /// Process context, may sleep.
-    fn removing(context: &Self::Context, device: &Device);
+    fn removing(_context: &Self::Context, _device: &Device) {}
 }
 
 /// A registered client. Dropping it unregisters the client, which removes all devices from it

@@ -20,6 +20,10 @@
 //! it to abort a step: the step fails if [`WaitLimits::cancelled`] then returns true. A signal for the
 //! calling thread aborts a step, too ([`Cause::Interrupted`]). Kernel threads and work items get none.
 //!
+//! From the creation of the queue pair on, the removal of its device completes it, too. A step then fails
+//! with [`Cause::DeviceRemoved`]. The owner of a [`Connected`] must drop it when
+//! [`is_removing`](crate::rdma::device::DeviceRef::is_removing) of the device is true.
+//!
 //! Dropping any of these types destroys its CM ID (`rdma_destroy_id`), which waits for a running
 //! event handler. A request that is dropped before it is accepted is rejected.
 //!

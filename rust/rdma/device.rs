@@ -42,7 +42,10 @@ pub use pkey::Pkey;
 pub use port::Port;
 pub use statistics::Statistics;
 pub use usage::DeviceRef;
-pub(crate) use usage::DeviceUsage;
+pub(crate) use usage::{
+    DeviceUsage,
+    RemovalWatch, //
+};
 
 use crate::bindings;
 use core::ffi::c_int;

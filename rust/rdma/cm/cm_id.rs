@@ -31,8 +31,10 @@ use crate::{
     rdma::{
         device::{
             Device,
+            DeviceRef,
             Gid,
-            Port, //
+            Port,
+            RemovalWatch, //
         },
         qp::{
             AckTimeout,
@@ -112,7 +114,20 @@ struct CmState {
     /// Called for each event. Set on the active side only: the consumer's module cannot wait for
     /// the handler of a CM ID that its backlog gives up, so that handler must not call the module.
     observer: Option<Arc<dyn Observer>>,
+    /// Set with the queue pair, whose device is not removed before the queue pair is dropped.
+    removal: Option<RemovalWatch>,
     wake: Arc<TimedCompletion>,
+}
+
+impl CmState {
+    /// Returns the cause if no event is to be expected any more.
+    ///
+    /// The connection manager reports the removal of a device when the clients of this crate have dropped
+    /// what they have on the device, so a step that has a queue pair must not wait for that event.
+    fn ended(&self) -> Option<Cause> {
+        let removed = self.removal.as_ref().is_some_and(RemovalWatch::is_removing);
+        self.ended.or(removed.then_some(Cause::DeviceRemoved))
+    }
 }
 
 /// The context of the event handler.
@@ -140,6 +155,7 @@ impl CmHandler {
                     queue: None,
                     backlog,
                     observer: None,
+                    removal: None,
                     wake,
                 }, "rrdma::cm::CmHandler"),
             }),
@@ -452,7 +468,15 @@ impl CmId {
 
     /// Returns the cause if an event has ended the CM ID.
     pub(crate) fn ended(&self) -> Option<Cause> {
-        self.cm_handler.state.lock().ended
+        self.cm_handler.state.lock().ended()
+    }
+
+    /// Has a removal of the queue pair's device end the current step and each later one.
+    fn watch_removal(&self, device: DeviceRef) -> Result {
+        let wake = self.cm_handler.state.lock().wake.clone();
+        let removal = RemovalWatch::new(device, wake)?;
+        self.cm_handler.state.lock().removal = Some(removal);
+        Ok(())
     }
 
     /// Takes the destination that the last step found.
@@ -572,7 +596,7 @@ impl CmId {
     fn enter_step(&self, stage: Stage, limits: WaitLimits<'_>) -> Result<Msecs, Error> {
         let fail = |cause| Error { stage, cause };
         let left = limits.deadline.left().min(limits.limit);
-        if left == Msecs::new(0) {
+        if left == Msecs::ZERO {
             return Err(fail(Cause::TimedOut(limits.deadline.span())));
         }
         let mut state = self.cm_handler.state.lock();
@@ -598,14 +622,21 @@ impl CmId {
         let wake = self.cm_handler.state.lock().wake.clone();
         let mine = Deadline::after(limits.limit);
         loop {
-            if let Some(answer) = self.cm_handler.state.lock().answer.take() {
+            let (answer, ended) = {
+                let mut state = self.cm_handler.state.lock();
+                (state.answer.take(), state.ended())
+            };
+            if let Some(answer) = answer {
                 return answer.map_err(fail);
             }
             if (limits.cancelled)() {
                 return Err(fail(Cause::Cancelled));
             }
+            if let Some(cause) = ended {
+                return Err(fail(cause));
+            }
             let left = mine.left().min(limits.deadline.left());
-            if left == Msecs::new(0) {
+            if left == Msecs::ZERO {
                 let over = limits.deadline.left() == left;
                 let late = if over { limits.deadline } else { mine };
                 return Err(fail(Cause::TimedOut(late.span())));
@@ -631,10 +662,14 @@ impl Drop for CmId {
         // operations and waits for a running handler, so nobody uses `cm_handler` afterwards.
         unsafe { bindings::rdma_destroy_id(self.raw.as_ptr()) };
         // Dropped now, so that the owner of the queue pair holds the last reference to it.
-        let mut state = self.cm_handler.state.lock();
-        state.queue = None;
-        state.backlog = None;
-        state.observer = None;
+        let removal = {
+            let mut state = self.cm_handler.state.lock();
+            state.queue = None;
+            state.backlog = None;
+            state.observer = None;
+            state.removal.take()
+        };
+        drop(removal);
     }
 }
 
@@ -692,6 +727,7 @@ impl BoundId {
         if !init_attr.are_of(self.device()) {
             return Err(EINVAL);
         }
+        self.watch_removal(init_attr.device().clone())?;
         let id = self.as_ptr();
         let make = |pd, attributes: &mut _| {
             // SAFETY: The CM ID is valid and has a device, to which the domain belongs.

@@ -4,13 +4,20 @@
 
 use super::Device;
 use crate::{
-    bindings,
-    sync::Rundown, //
+    bindings, memory,
+    sync::{
+        new_mutex,
+        Rundown,
+        TimedCompletion, //
+    },
 };
 use core::ptr::NonNull;
 use kernel::{
     prelude::*,
-    sync::Arc, //
+    sync::{
+        Arc,
+        Mutex, //
+    },
 };
 
 /// A device as one client uses it, from `add` to the end of `remove`.
@@ -24,6 +31,9 @@ pub(crate) struct DeviceUsage {
     raw: NonNull<bindings::ib_device>,
     #[pin]
     users: Rundown,
+    /// Completed when the removal begins.
+    #[pin]
+    wakes: Mutex<KVec<Arc<TimedCompletion>>>,
 }
 
 // SAFETY: `raw` is used as a `Device`, which is `Send` and `Sync`.
@@ -43,6 +53,7 @@ impl DeviceUsage {
             pin_init!(Self {
                 raw,
                 users <- Rundown::new(),
+                wakes <- new_mutex!(KVec::new(), "rrdma::DeviceUsage"),
             }),
             GFP_KERNEL,
         )
@@ -58,13 +69,16 @@ impl DeviceUsage {
         self.users.add().then(|| DeviceRef(self.clone()))
     }
 
-    /// Refuses new references, calls `tell` once, then waits until all references are dropped.
-    /// Sleeps.
+    /// Refuses new references, calls `tell` once, wakes who [watches](RemovalWatch), then waits until all
+    /// references are dropped. Sleeps.
     pub(crate) fn remove(&self, tell: impl FnOnce(&Device)) {
         self.users.close();
         // SAFETY: By the type invariant, the device is registered until this function returns.
         let device = unsafe { Device::from_raw(self.raw.as_ptr()) };
         tell(device);
+        for wake in self.wakes.lock().iter() {
+            wake.complete();
+        }
         self.users.wait(|count| {
             pr_warn!(
                 "{}: has waited for 10 s until a driver drops its {count} references to the device\n",
@@ -88,6 +102,41 @@ impl DeviceRef {
     /// Returns whether the device is being removed, and thus waits for this reference.
     pub fn is_removing(&self) -> bool {
         self.0.users.is_closed()
+    }
+}
+
+/// Has a completion completed when the removal of a device begins, until this is dropped. Dropping it may
+/// sleep.
+pub(crate) struct RemovalWatch {
+    device: DeviceRef,
+    wake: Arc<TimedCompletion>,
+}
+
+impl RemovalWatch {
+    /// Has `wake` completed when the removal of `device` begins. If it has begun, `wake` may not be
+    /// completed: look at [`is_removing`](Self::is_removing) before each wait. May sleep.
+    pub(crate) fn new(device: DeviceRef, wake: Arc<TimedCompletion>) -> Result<Self> {
+        // Allocated without I/O: a thread that reconnects for blocked I/O may be the caller, or wait for
+        // the lock.
+        let watched = wake.clone();
+        memory::without_io(|| device.0.wakes.lock().push(watched, GFP_KERNEL))?;
+        Ok(Self { device, wake })
+    }
+
+    /// Returns whether the device is being removed. Any context.
+    pub(crate) fn is_removing(&self) -> bool {
+        self.device.is_removing()
+    }
+}
+
+impl Drop for RemovalWatch {
+    fn drop(&mut self) {
+        let mut wakes = self.device.0.wakes.lock();
+        let own = wakes.iter().position(|wake| Arc::ptr_eq(wake, &self.wake));
+        // One of those of this completion, which are alike. Dropped without the lock.
+        let removed = own.map(|own| wakes.remove(own));
+        drop(wakes);
+        drop(removed);
     }
 }
 

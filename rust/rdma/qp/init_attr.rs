@@ -15,7 +15,10 @@ use crate::{
     bindings,
     rdma::{
         cq::CompletionQueue,
-        device::Device,
+        device::{
+            Device,
+            DeviceRef, //
+        },
         pd::ProtectionDomain, //
     },
 };
@@ -115,7 +118,7 @@ impl<E: QpContext> QpInitAttr<E> {
     }
 
     /// Returns the device of the protection domain.
-    pub(super) fn device(&self) -> &Device {
+    pub(crate) fn device(&self) -> &DeviceRef {
         self.pd.device()
     }
 
