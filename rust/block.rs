@@ -29,8 +29,8 @@
 //! # Teardown
 //!
 //! Dropping a [`Disk`] waits for its requests, so the driver must complete those that it owns and
-//! unquiesce the tag set. Waiting requests then reach [`queue_rq`](Operations::queue_rq) and end
-//! there. [`Disk::mark_dead`] refuses new requests in the meantime. After a driver module has
+//! end each [pause](TagSet::pause) of the tag set. Waiting requests then reach
+//! [`queue_rq`](Operations::queue_rq) and end there. [`Disk::mark_dead`] refuses new requests in the meantime. After a driver module has
 //! dropped its disks, nothing calls its code, so the module may exit.
 //!
 //! To remove disks only if nobody has them open, a driver asks their [`Openers`] first.
@@ -68,7 +68,7 @@ pub use ranges::Range;
 pub use request::{poll_timed_out, Refused, Request, RequestRef};
 pub use request_payload::RequestPayload;
 pub use status::Status;
-pub use tag_set::{TagSet, TagSetConfig};
+pub use tag_set::{Paused, TagSet, TagSetConfig};
 
 /// Size of a sector in bytes: the unit of positions and lengths in the block layer, independent of
 /// the logical block size of a disk.

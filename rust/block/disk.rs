@@ -123,7 +123,7 @@ impl<T: Operations> Disk<T> {
     ///
     /// The disk has no partitions before [`scan_partitions`](Self::scan_partitions). Programs may
     /// open it at once. Sleeps; waits for requests to other disks on the set, and thus for
-    /// [`unquiesce`](TagSet::unquiesce) while the set is quiesced. C: `blk_mq_alloc_disk()`,
+    /// the end of each [pause](TagSet::pause) of the set. C: `blk_mq_alloc_disk()`,
     /// `device_add_disk()`.
     ///
     /// # Errors

@@ -73,8 +73,8 @@ impl TagSetConfig {
 ///
 /// - `inner` was allocated by `blk_mq_alloc_tag_set()`, with the operations of `T`, with a `Pdu<T>`
 ///   in each request, and with the address of this structure in `driver_data`.
-/// - If `quiesced` is true, this structure quiesced each queue of an added disk on the set once. If
-///   it is false, it quiesced none.
+/// - If `pauses` is not 0, this structure quiesced each queue of an added disk on the set once. If it
+///   is 0, it quiesced none.
 /// - All counts in `layout` are valid for `kinds`, for which `inner` has maps.
 #[pin_data(PinnedDrop)]
 pub struct TagSet<T: Operations> {
@@ -85,8 +85,9 @@ pub struct TagSet<T: Operations> {
     /// Held while the layout changes, with `layout` taken inside it.
     #[pin]
     changing: Mutex<()>,
+    /// Number of [`Paused`] of the set.
     #[pin]
-    quiesced: Mutex<bool>,
+    pauses: Mutex<usize>,
     #[pin]
     retired: Mutex<RetiredHctxs<T>>,
     #[pin]
@@ -173,7 +174,7 @@ impl<T: Operations> TagSet<T> {
                     wanted: config.queues,
                 }, "TagSet::layout"),
                 changing <- new_mutex!((), "TagSet::changing"),
-                quiesced <- new_mutex!(false, "TagSet::quiesced"),
+                pauses <- new_mutex!(0, "TagSet::pauses"),
                 retired <- new_mutex!(RetiredHctxs::new(), "TagSet::retired"),
                 // Initialised last: the allocation calls back for each request and uses the other
                 // fields.
@@ -258,7 +259,7 @@ impl<T: Operations> TagSet<T> {
     /// complete on the old queues. The driver must therefore serve the old queues until this
     /// returns, and the new ones from the time of the call.
     ///
-    /// Sleeps; without limit while a request is in flight or the set is [quiesced](Self::quiesce).
+    /// Sleeps; without limit while a request is in flight or the set is [paused](Self::pause).
     /// The caller must own no request, and no thread that completes requests may wait for the
     /// caller. C: `blk_mq_update_nr_hw_queues()`.
     ///
@@ -303,36 +304,39 @@ impl<T: Operations> TagSet<T> {
         unsafe { (*self.as_raw()).reserved_tags }
     }
 
-    /// Quiesces all disks on the set, also those that are added later: when it returns, no
-    /// [`queue_rq`](Operations::queue_rq) runs, and none starts before
-    /// [`unquiesce`](Self::unquiesce).
+    /// Quiesces all disks on the set, also those that are added later, until the result is dropped: when
+    /// this returns, no [`queue_rq`](Operations::queue_rq) runs, and none starts while the set is paused.
+    /// [Held](super::Request::hold) requests stay held.
     ///
-    /// The driver keeps its requests and may complete them. Does nothing if the set is quiesced.
-    /// May sleep. C: `blk_mq_quiesce_tagset()`.
-    pub fn quiesce(&self) {
-        let mut quiesced = self.quiesced.lock();
+    /// The driver keeps its requests and may complete them. May sleep. C: `blk_mq_quiesce_tagset()`.
+    pub fn pause(&self) -> Paused<'_, T> {
+        let mut pauses = self.pauses.lock();
 
-        if !*quiesced {
+        if *pauses == 0 {
             // SAFETY: By the type invariants, `inner` is valid.
             unsafe { bindings::blk_mq_quiesce_tagset(self.as_raw()) };
-            // INVARIANT: Each queue was quiesced once; new disks use `join_quiesce`.
-            *quiesced = true;
         }
+        // INVARIANT: Each queue was quiesced once; new disks use `join_quiesce`. A pause that is never
+        // dropped keeps the number from 0, and so does one that saturates it.
+        *pauses = pauses.saturating_add(1);
+        Paused(self)
     }
 
-    /// Unquiesces all disks on the set. Does nothing if the set is not quiesced. May sleep. C:
-    /// `blk_mq_unquiesce_tagset()`.
-    pub fn unquiesce(&self) {
-        let mut quiesced = self.quiesced.lock();
+    /// Ends a pause.
+    fn resume(&self) {
+        let mut pauses = self.pauses.lock();
 
-        if *quiesced {
+        if *pauses == 1 {
             // SAFETY: By the type invariants, `inner` is valid. C quiesces only added disks, and by
             // the type invariants this structure quiesced each of these once, so each count is at
             // least 1.
             unsafe { bindings::blk_mq_unquiesce_tagset_quiesced(self.as_raw()) };
-            // INVARIANT: Each queue was unquiesced once.
-            *quiesced = false;
         }
+        // INVARIANT: If it is 0 now, each queue was unquiesced once.
+        *pauses = match *pauses {
+            usize::MAX => usize::MAX,
+            count => count.saturating_sub(1),
+        };
     }
 
     /// Sends [held](super::Request::hold) and delayed [requeued](super::Request::requeue) requests
@@ -366,19 +370,19 @@ impl<T: Operations> TagSet<T> {
         count.requests
     }
 
-    /// Quiesces the queue of a new disk if the set is quiesced.
+    /// Quiesces the queue of a new disk if the set is paused.
     ///
     /// # Safety
     ///
     /// `q` is a valid queue on this set, of a disk that is not added.
     pub(super) unsafe fn join_quiesce(&self, q: *mut bindings::request_queue) {
-        let quiesced = self.quiesced.lock();
+        let pauses = self.pauses.lock();
 
         // SAFETY: By the safety requirements of this function, `q` is valid. Only this structure
         // quiesces the queue of a disk that is not added. It has done so if the queue was on the
         // set before.
         unsafe {
-            if *quiesced && !bindings::blk_queue_quiesced(q) {
+            if *pauses != 0 && !bindings::blk_queue_quiesced(q) {
                 bindings::blk_mq_quiesce_queue(q);
             }
         }
@@ -419,6 +423,19 @@ impl<T: Operations> TagSet<T> {
         // sections, so none that uses the data runs afterwards.
         unsafe { bindings::synchronize_rcu() };
         drop(retired);
+    }
+}
+
+/// A pause of the disks on a tag set, by [`TagSet::pause`]. Dropping the last one unquiesces them, and sends
+/// [held](super::Request::hold) and delayed [requeued](super::Request::requeue) requests. May sleep then. C:
+/// `blk_mq_unquiesce_tagset()`, `blk_mq_kick_requeue_list()`.
+#[must_use = "the disks run again at once if this is unused"]
+pub struct Paused<'a, T: Operations>(&'a TagSet<T>);
+
+impl<T: Operations> Drop for Paused<'_, T> {
+    fn drop(&mut self) {
+        self.0.resume();
+        self.0.kick_requeued();
     }
 }
 

@@ -347,10 +347,7 @@ impl<'a> Reconnect<'a> {
 fn set_io(controller: &Controller, first: &ScanContext, io: IoState) {
     controller.holds_io.set(io == IoState::Held);
     if io == IoState::Failing {
-        let tag_set = &first.tag_set;
-        // Wait for calls of `queue_rq` that may be about to hold a request.
-        tag_set.quiesce();
-        tag_set.unquiesce();
-        tag_set.kick_requeued();
+        // Waits for calls of `queue_rq` that may be about to hold a request, and sends those that are held.
+        drop(first.tag_set.pause());
     }
 }
