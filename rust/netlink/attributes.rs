@@ -96,6 +96,12 @@ impl<'a> Attributes<'a> {
         self.number(id).map(u32::from_ne_bytes)
     }
 
+    /// Returns a number of 32 or 64 bits.
+    pub fn uint(&self, id: u16) -> Option<u64> {
+        let wide = || self.number(id).map(u64::from_ne_bytes);
+        self.u32(id).map(u64::from).or_else(wide)
+    }
+
     /// Returns a string, without its NUL.
     ///
     /// # Errors
@@ -124,6 +130,11 @@ impl<'a> Attributes<'a> {
     /// Returns a 32-bit number, or the error of [`missing`](Self::missing).
     pub fn required_u32(&self, id: u16) -> Result<u32> {
         self.u32(id).ok_or_else(|| self.missing(id))
+    }
+
+    /// Returns a number of 32 or 64 bits, or the error of [`missing`](Self::missing).
+    pub fn required_uint(&self, id: u16) -> Result<u64> {
+        self.uint(id).ok_or_else(|| self.missing(id))
     }
 
     /// Returns a string; fails like [`str`](Self::str), or with the error of

@@ -41,6 +41,13 @@ pub enum Kind {
         /// Maximum.
         max: u32,
     },
+    /// A number in 32 or 64 bits (`uint` in specifications).
+    Uint {
+        /// Minimum.
+        min: u64,
+        /// Maximum.
+        max: u64,
+    },
     /// A NUL-terminated string.
     Str {
         /// Maximum length in bytes, without the NUL; at least 1.
@@ -83,6 +90,7 @@ const fn check_kind(kind: &Kind) {
         Kind::U8 { min, max } => min <= max,
         Kind::U16 { min, max } => min <= max,
         Kind::U32 { min, max } => min <= max,
+        Kind::Uint { min, max } => min <= max,
         // C takes 0 as no limit.
         Kind::Str { max_len } => max_len > 0,
         // C stores the length in an `s16`.
@@ -149,6 +157,10 @@ impl Policies {
             Kind::U32 { min, max } => {
                 policy.type_ = bindings::NLA_U32 as u8;
                 self.limit(&mut policy, min.into(), max.into(), u32::MAX.into())?;
+            }
+            Kind::Uint { min, max } => {
+                policy.type_ = bindings::NLA_UINT as u8;
+                self.limit(&mut policy, min, max, u64::MAX)?;
             }
             Kind::Str { max_len } => {
                 policy.type_ = bindings::NLA_NUL_STRING as u8;
