@@ -46,6 +46,26 @@ is_for_everybody() {
 		"$(stat -c %a "$ROOT/etc/rnvmf/connections.conf")"
 }
 
+# What other modules on rrdma are built against: installed if the directory of the modules has it, and removed
+# when that of another rrdma is installed.
+installs_the_interface_of_rrdma() {
+	local built=$SCRATCH/built interface=$ROOT/lib/modules/$RELEASE/rrdma
+	mkdir -p "$ROOT/lib/modules/$RELEASE" "$built/rust"
+	cp "$MODULES/rrdma.ko" "$MODULES/rnvmf.ko" "$built"
+	echo metadata >"$built/rust/librrdma.rmeta"
+	expect 1 "$INSTALL" --root "$ROOT" "$RELEASE" "$built" "$(command -v rnvmf)"
+	has "$ERRORS" 'Module.symvers does not exist: build it first'
+	echo symbols >"$built/Module.symvers"
+	run "$INSTALL" --root "$ROOT" "$RELEASE" "$built" "$(command -v rnvmf)"
+	same metadata metadata "$(<"$interface/rust/librrdma.rmeta")"
+	same symbols symbols "$(<"$interface/Module.symvers")"
+	installed
+	[ ! -e "$interface" ] || fail "the interface of an earlier rrdma is left"
+	run "$INSTALL" --root "$ROOT" "$RELEASE" "$built" "$(command -v rnvmf)"
+	removed
+	[ ! -e "$interface" ] || fail "the interface of rrdma was not removed"
+}
+
 # makes TARGET VARIABLE...: run make in the source tree, with DESTDIR=ROOT.
 makes() {
 	run make --no-print-directory -C "$TREE" DESTDIR="$ROOT" "$@"
@@ -223,6 +243,7 @@ device_names() {
 main setup \
 	installs_and_is_taken_away \
 	is_for_everybody \
+	installs_the_interface_of_rrdma \
 	make_installs \
 	installs_for_dkms \
 	wrong_installs_are_refused \
