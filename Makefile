@@ -17,6 +17,8 @@ PROGRAM ?= build/cargo/release/rnvmf
 TRANSPORT ?=
 # If set, nvmet_rdma_rust.ko is installed, too, in place of nvmet-rdma.
 TARGET ?=
+# Crate whose documentation `make doc` writes.
+CRATE ?= rrdma
 # If set, `make bench` measures less.
 QUICK ?=
 # If set, the selftests that repeat something run longer.
@@ -37,7 +39,7 @@ kernel-options = $(foreach kernel,$(KERNEL),--kernel $(kernel))
 # The selftests that repeat something.
 long-tests := test_reset.sh test_recovery.sh test_hostile_random.sh test_many_hosts.sh test_loss.sh
 
-.PHONY: help modules program build run shell test test-change test-races test-long test-debug bench check install install-dkms uninstall clean
+.PHONY: help modules program build doc run shell test test-change test-races test-long test-debug bench check install install-dkms uninstall clean
 .DEFAULT_GOAL := help
 
 help:
@@ -60,6 +62,8 @@ help:
 #: make modules KDIR=DIR   build them for the kernel build directory DIR; with LLVM=1 if clang
 #:                         built that kernel
 #: make program            build the program rnvmf
+#: make doc                write the reference of the crate rrdma (rustdoc), and print its path
+#: make doc CRATE=C        write that of another crate, such as nvmet
 #: make install            install modules, program, units and udev rules in this system
 #: make install-dkms       install the sources for DKMS instead of the modules
 #: make uninstall          remove what `make install` or `make install-dkms` installed
@@ -88,6 +92,9 @@ program:
 
 build:
 	+@$(vm)/buildenv build $(kernel-option)
+
+doc:
+	@tools/testing/check/rustdoc $(kernel-option) --crate $(CRATE)
 
 run: build
 	@$(vm)/run $(kernel-option) -- /opt/rnvmf/src/$(vm)/demo.sh
