@@ -33,6 +33,7 @@
 //! Targets:
 //!
 //! - [`accept`]: whether a connection request is accepted, and the sizes of its queue.
+//! - [`connection_table`]: the connections, and which of them make room for a newcomer.
 //! - [`command_data`]: where the data of a command is, and whether the command may have it.
 //! - [`passthru_length`]: how many bytes a controller transfers for a command that a target passes to it.
 //!
@@ -64,6 +65,7 @@ pub mod aen_rate_limit;
 pub mod backoff;
 pub mod block_status;
 pub mod command_data;
+pub mod connection_table;
 pub mod ctrl_state;
 pub mod duplicate_ids;
 pub mod effects;
