@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Free memory, allocations without I/O, and values that are allocated together.
+//! The memory of the machine, allocations without I/O, and values that are allocated together.
 //!
 //! C headers: [`include/linux/mm.h`](srctree/include/linux/mm.h),
 //! [`include/linux/sched/mm.h`](srctree/include/linux/sched/mm.h)
@@ -19,6 +19,13 @@ use kernel::{
     prelude::*,
     types::NotThreadSafe, //
 };
+
+/// Returns the memory of the machine in bytes, without that of the kernel's image. Any context. C:
+/// `totalram_pages()`.
+pub fn total() -> u64 {
+    // SAFETY: `total_memory()` only reads a counter.
+    unsafe { bindings::total_memory() }
+}
 
 /// Returns the number of free bytes, including the per-CPU free lists. Any context.
 ///

@@ -19,6 +19,11 @@ static u64 rrdma_free_pages(struct zone *zone)
 	return pages;
 }
 
+__rrdma_helper u64 rrdma_helper_total_memory(void)
+{
+	return (u64)totalram_pages() << PAGE_SHIFT;
+}
+
 __rrdma_helper u64 rrdma_helper_free_memory(void)
 {
 	u64 pages = 0;

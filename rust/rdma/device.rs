@@ -216,6 +216,11 @@ impl Device {
         }
     }
 
+    /// Returns the identity of the device. Any context.
+    pub fn id(&self) -> DeviceId {
+        DeviceId(self.as_raw().addr())
+    }
+
     /// Returns the firmware version (`ib_get_device_fw_str`); empty if the device has none. May
     /// sleep.
     pub fn firmware_version(&self) -> Name {
@@ -238,6 +243,10 @@ impl Device {
         Statistics::new(self, 0)
     }
 }
+
+/// Identity of a device, only to be compared. It is that of another device once the device was removed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DeviceId(usize);
 
 impl PartialEq for Device {
     fn eq(&self, other: &Self) -> bool {

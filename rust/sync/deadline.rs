@@ -33,6 +33,11 @@ impl Deadline {
         }
     }
 
+    /// Returns the time of the monotonic clock, in milliseconds. Any context. C: `ktime_get()`.
+    pub fn now_ms() -> u64 {
+        u64::try_from(now() / NANOSECONDS).unwrap_or(0)
+    }
+
     /// Returns the span that the deadline was created with, for messages. Any context.
     pub const fn span(self) -> Msecs {
         self.span
