@@ -2,7 +2,9 @@
 
 #include <linux/netdevice.h>
 #include <linux/version.h>
+#include <net/ipv6.h>
 #include <rdma/ib_cache.h>
+#include <rdma/ib_sa.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/rdma_cm.h>
 
@@ -361,4 +363,28 @@ __rrdma_helper void rrdma_helper_ib_dma_unmap_sg(struct ib_device *device, struc
 						 int entries, enum dma_data_direction direction)
 {
 	ib_dma_unmap_sg(device, sg, entries, direction);
+}
+
+/*
+ * The address that the reply to a connection request goes to: a GID, a LID without a GRH, or an IP address. All
+ * have 16 bytes.
+ */
+__rrdma_helper void rrdma_helper_reply_address(const struct rdma_cm_id *id, u8 *address)
+{
+	const struct sockaddr *peer = (const struct sockaddr *)&id->route.addr.dst_addr;
+	const struct sa_path_rec *path = id->route.path_rec;
+	struct in6_addr *ip = (struct in6_addr *)address;
+	__be32 lid;
+
+	if (path && !sa_path_is_roce((struct sa_path_rec *)path) && path->hop_limit <= 1) {
+		lid = sa_path_get_dlid((struct sa_path_rec *)path);
+		memset(address, 0, sizeof(*ip));
+		memcpy(address + 12, &lid, sizeof(lid));
+	} else if (path) {
+		memcpy(address, path->dgid.raw, sizeof(*ip));
+	} else if (peer->sa_family == AF_INET) {
+		ipv6_addr_set_v4mapped(((const struct sockaddr_in *)peer)->sin_addr.s_addr, ip);
+	} else {
+		*ip = ((const struct sockaddr_in6 *)peer)->sin6_addr;
+	}
 }

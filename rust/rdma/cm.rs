@@ -78,7 +78,6 @@ pub use observer::{
 };
 pub use peer::{
     Parameters,
-    PeerId,
     PeerParameters,
     RdAtomicLimits, //
 };

@@ -82,8 +82,7 @@ use rrdma::{
             Accepting,
             Connected,
             Incoming,
-            Parameters,
-            PeerId, //
+            Parameters, //
         },
         cq::{
             CompletionQueue,
@@ -305,7 +304,7 @@ impl Connections {
 
     /// Holds a controller for an I/O queue of `peer`. Its admin queue is connected through `port`, and not about to
     /// end. May sleep.
-    fn hold_controller(&self, port: &Port<Rdma>, id: u16, peer: PeerId) -> Option<HeldController> {
+    fn hold_controller(&self, port: &Port<Rdma>, id: u16, peer: [u8; 16]) -> Option<HeldController> {
         let list = self.list.lock();
         let find = |known: &Arc<Connection>| known.hold_own_controller(port, id, peer);
         list.iter().find_map(find)
@@ -406,7 +405,8 @@ pub(crate) struct Connection {
     port: Arc<Port<Rdma>>,
     /// The address of the host.
     host: Address,
-    peer: PeerId,
+    /// The address that the reply to its request goes to: what the fabric proves of the host.
+    peer: [u8; 16],
     #[pin]
     state: Mutex<State>,
     /// Held by the work item that makes a step.
@@ -528,7 +528,7 @@ impl Connection {
                 connections: permit.0.clone(),
                 port,
                 host: incoming.peer_address(),
-                peer: incoming.peer_id(),
+                peer: incoming.reply_address(),
                 state <- new_mutex!(
                     State::Requested(incoming, permit),
                     "nvmet_rdma_rust::Connection"
@@ -582,7 +582,7 @@ impl Connection {
         &self,
         port: &Port<Rdma>,
         id: u16,
-        peer: PeerId,
+        peer: [u8; 16],
     ) -> Option<HeldController> {
         if self.is_ending.load(Ordering::SeqCst) {
             return None;

@@ -11,7 +11,6 @@
 
 use super::{
     destination::Destination,
-    peer::PeerAddress,
     Address,
     Cause,
     Endpoint,
@@ -19,7 +18,6 @@ use super::{
     Event,
     Lost,
     Observer,
-    PeerId,
     PeerParameters,
     Rejection,
     Stage,
@@ -32,7 +30,6 @@ use crate::{
         device::{
             Device,
             DeviceRef,
-            Gid,
             Port,
             RemovalWatch, //
         },
@@ -496,24 +493,13 @@ impl CmId {
         unsafe { Address::from_raw(&raw const (*self.as_ptr()).route.addr.dst_addr) }
     }
 
-    /// Returns what the fabric proves of the peer of a request.
-    pub(super) fn peer_id(&self) -> PeerId {
-        // SAFETY: By the type invariant, the CM ID is valid. The connection manager has set the path of a request
-        // before its event, and iWARP has none. The type of the path tells which member of the union is set.
-        unsafe {
-            let path = (*self.as_ptr()).route.path_rec;
-            if path.is_null() {
-                return PeerId(PeerAddress::Ip(self.peer_address().ip()));
-            }
-            let ids = &(*path).__bindgen_anon_1;
-            let lid = match (*path).rec_type {
-                bindings::sa_path_rec_type_SA_PATH_REC_TYPE_IB => u16::from_be(ids.ib.dlid).into(),
-                bindings::sa_path_rec_type_SA_PATH_REC_TYPE_OPA => u32::from_be(ids.opa.dlid),
-                _ => 0,
-            };
-            let gid = Gid::from_raw((*path).dgid);
-            PeerId(PeerAddress::Port { gid, lid })
-        }
+    /// Returns the address that a reply to the request goes to.
+    pub(crate) fn reply_address(&self) -> [u8; 16] {
+        let mut address = [0; 16];
+        // SAFETY: By the type invariant, `raw` is valid. The route of a request does not change. `address` has
+        // room for 16 bytes.
+        unsafe { bindings::reply_address(self.as_ptr(), address.as_mut_ptr()) };
+        address
     }
 
     /// Calls `observer` for each event from now on.

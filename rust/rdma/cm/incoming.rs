@@ -14,7 +14,6 @@ use super::{
     Endpoint,
     Error,
     Parameters,
-    PeerId,
     PeerParameters,
     RdAtomicLimits,
     Stage,
@@ -79,9 +78,13 @@ impl<E: Endpoint> Incoming<E> {
         self.id.peer_address()
     }
 
-    /// Returns what the fabric proves of the peer.
-    pub fn peer_id(&self) -> PeerId {
-        self.id.peer_id()
+    /// Returns the address that the reply to the request goes to: a GID; on InfiniBand within a subnet a LID, in the
+    /// last 4 bytes; on iWARP an IPv6 or mapped IPv4 address.
+    ///
+    /// A peer may send a request with any [address](Self::peer_address), and any reply address. Only if it then
+    /// completes the request, it has this reply address.
+    pub fn reply_address(&self) -> [u8; 16] {
+        self.id.reply_address()
     }
 
     /// Returns the local address that the peer connects to.

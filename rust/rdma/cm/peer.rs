@@ -12,14 +12,10 @@ use crate::{
     bindings,
     rdma::device::{
         Attributes,
-        Device,
-        Gid, //
+        Device, //
     },
 };
-use core::{
-    ffi::c_void,
-    net::IpAddr, //
-};
+use core::ffi::c_void;
 
 /// Bytes that the connection manager puts before the private data of a request (`struct cma_hdr`).
 ///
@@ -103,22 +99,6 @@ impl Default for Parameters<'_> {
             rnr_retry_count: 7,
         }
     }
-}
-
-/// Identity of a peer, as far as the fabric proves it: where the reply to the peer's request goes. Only compared.
-///
-/// The address in the private data of a request is no proof: the peer chooses it. On RoCE, a peer that forges its GID
-/// must also receive the packets for this GID. On InfiniBand, the subnet manager assigns the LID. On iWARP, the address
-/// is that of a TCP connection.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct PeerId(pub(super) PeerAddress);
-
-/// What the identity consists of.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum PeerAddress {
-    Ip(IpAddr),
-    /// The LID is 0 on RoCE.
-    Port { gid: Gid, lid: u32 },
 }
 
 /// Numbers of RDMA reads and atomics that may be outstanding on a connection.
