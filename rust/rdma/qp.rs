@@ -124,7 +124,9 @@ use crate::{
     bindings,
     errno::check,
     sync::{
+        new_irq_lock,
         new_mutex,
+        IrqLock,
         RcuSection,
         RelaxedBool,
         TimedCompletion, //
@@ -256,6 +258,9 @@ pub struct QueuePair<E: QpContext> {
     pub(super) partially_posted: PartiallyPosted,
     #[pin]
     groups: Groups,
+    /// The CM ID that waits until the connection is established.
+    #[pin]
+    accepting: IrqLock<Option<NonNull<bindings::rdma_cm_id>>>,
     pub(super) registrations: Registrations,
     /// Copied to this struct because each I/O reads it twice.
     local_memory: LocalMemory,
@@ -302,6 +307,7 @@ impl<E: QpContext> QueuePair<E> {
             deferred_release <- DeferredRelease::new(),
             partially_posted <- PartiallyPosted::new(),
             groups <- Groups::new(),
+            accepting <- new_irq_lock!(None, "rrdma::QueuePair::accepting"),
             registrations: Registrations::new(
                 SERIAL.fetch_add(1, ordering::Relaxed),
                 init_attr.has_one_cq(),
@@ -481,12 +487,46 @@ impl<E: QpContext> QueuePair<E> {
         // SAFETY: `context` is the `QueuePair` by the safety requirements. `ib_destroy_qp()` waits
         // until the device has ended its event handlers, and runs before the object is freed.
         let (queue, kind) = unsafe { (&*context.cast::<Self>(), (*event).event) };
+        if kind == bindings::ib_event_type_IB_EVENT_COMM_EST {
+            queue.communication_established();
+        }
         if kind == bindings::ib_event_type_IB_EVENT_QP_LAST_WQE_REACHED {
             queue.last_receive.complete_all();
         }
         if let Some(fault) = Fault::from_event(kind) {
             E::faulted(queue, fault);
         }
+    }
+
+    /// Tells the connection manager that the peer has sent, so that it need not wait for the last message of the
+    /// exchange, which may be lost. Any context. C: `rdma_notify()`.
+    #[cold]
+    fn communication_established(&self) {
+        let accepting = self.accepting.lock();
+        if let Some(id) = *accepting {
+            // SAFETY: The CM ID is valid while the lock is held, by `while_accepting`. An error means that the
+            // connection is established already, or has ended.
+            unsafe {
+                bindings::rdma_notify(id.as_ptr(), bindings::ib_event_type_IB_EVENT_COMM_EST)
+            };
+        }
+    }
+
+    /// Calls `wait`, which waits until the connection of `id` is established. Meanwhile the connection manager is told
+    /// if the peer sends. Sleeps.
+    ///
+    /// # Safety
+    ///
+    /// `id` must be valid until this returns.
+    pub(super) unsafe fn while_accepting<R>(
+        &self,
+        id: NonNull<bindings::rdma_cm_id>,
+        wait: impl FnOnce() -> R,
+    ) -> R {
+        *self.accepting.lock() = Some(id);
+        let result = wait();
+        *self.accepting.lock() = None;
+        result
     }
 
     /// Posts `first` and the work requests linked to it (`ib_post_send`). On error it also returns

@@ -552,6 +552,10 @@ impl CmId {
         self.raw.as_ptr()
     }
 
+    pub(super) fn raw(&self) -> NonNull<bindings::rdma_cm_id> {
+        self.raw
+    }
+
     /// Performs a step: calls `begin` with its time-out, then waits for its result. Sleeps.
     ///
     /// Fails without calling `begin` if no time is left, because `rdma_resolve_route` returns

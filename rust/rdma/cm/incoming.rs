@@ -242,10 +242,14 @@ impl<E: Endpoint> Accepting<E> {
         let mut reply = parameters.as_raw(Stage::Accept, Message::Acceptance, device, rd_atomic)?;
         self.id.tell(self.queue.clone());
         // As in `Prepared::connect`, only the deadline limits the exchange of messages.
-        self.id.step(Stage::Accept, limits.until_deadline(), |_| {
-            // SAFETY: `reply` points to the private data that `parameters` borrows.
-            unsafe { accept(&self.id, &mut reply) }
-        })?;
+        let step = || {
+            self.id.step(Stage::Accept, limits.until_deadline(), |_| {
+                // SAFETY: `reply` points to the private data that `parameters` borrows.
+                unsafe { accept(&self.id, &mut reply) }
+            })
+        };
+        // SAFETY: By the invariants of `CmId`, the CM ID is valid.
+        unsafe { self.queue.while_accepting(self.id.raw(), step) }?;
         Ok(Connected::new(self.id, self.queue, self.peer, rd_atomic))
     }
 }
