@@ -69,7 +69,8 @@ pub use error::{
 };
 pub use incoming::{
     Accepting,
-    Incoming, //
+    Incoming,
+    Unfinished, //
 };
 pub use listener::Listener;
 pub use observer::{

@@ -132,6 +132,7 @@ fn create_queue_pair(
 ) -> Result<Accepting<RcContext>, StepError> {
     incoming
         .create_queue_pair(parts, RcContext::new(task), NAME)
+        .map_err(|failed| failed.error)
         .step("queue pair")
 }
 

@@ -679,7 +679,7 @@ impl Connection {
         });
         let accepting = incoming
             .create_queue_pair(init_attr, queue, OWNER)
-            .map_err(Refusal::Failed)?;
+            .map_err(|failed| Refusal::Failed(failed.error))?;
         let queue_pair = accepting.queue_pair().clone();
         match this.complete(accepting, accepted, device.device()) {
             Ok(connected) => Ok(ConnectedQueue {

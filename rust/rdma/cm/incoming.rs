@@ -142,13 +142,13 @@ impl<E: Endpoint> Incoming<E> {
         reject(&self.id, Message::Rejection, private_data)
     }
 
-    /// Creates the queue pair (`rdma_create_qp`). On failure, the request is rejected. Sleeps.
+    /// Creates the queue pair (`rdma_create_qp`). Sleeps.
     ///
     /// `owner` is the name that `rdma res show qp` prints.
     ///
     /// # Errors
     ///
-    /// [`Stage::Accept`], with the cause:
+    /// Returns the request, with the error of [`Stage::Accept`]. The cause is:
     ///
     /// - why the request has ended, if it has; `EINVAL` as long as the event for that has not
     ///   arrived;
@@ -160,19 +160,35 @@ impl<E: Endpoint> Incoming<E> {
         init_attr: QpInitAttr<E>,
         context: impl PinInit<E, kernel::error::Error>,
         owner: &'static CStr,
-    ) -> Result<Accepting<E>, Error> {
-        let Self { id, peer, .. } = self;
-        // SAFETY: The request is consumed, so the CM ID has no other queue pair. `Accepting` and
+    ) -> Result<Accepting<E>, Unfinished<Self>> {
+        // SAFETY: If there is a queue pair, the request is consumed, so the CM ID has no other one. `Accepting` and
         // `Connected` drop the CM ID before the queue pair.
-        let queue = unsafe { id.create_queue_pair(init_attr, context, owner) };
-        // rdma_create_qp() fails if the request has ended: the reason for its end is more specific.
-        let queue = queue.map_err(|error| Error {
-            stage: Stage::Accept,
-            cause: id.ended().unwrap_or(Cause::Code(error)),
-        })?;
-        let queue = OwnedQp::new(queue);
-        Ok(Accepting { id, queue, peer })
+        let queue = match unsafe { self.id.create_queue_pair(init_attr, context, owner) } {
+            Ok(queue) => queue,
+            Err(error) => {
+                // rdma_create_qp() fails if the request has ended: the reason for its end is more specific.
+                let cause = self.id.ended().unwrap_or(Cause::Code(error));
+                let stage = Stage::Accept;
+                return Err(Unfinished {
+                    step: self,
+                    error: Error { stage, cause },
+                });
+            }
+        };
+        Ok(Accepting {
+            id: self.id,
+            queue: OwnedQp::new(queue),
+            peer: self.peer,
+        })
     }
+}
+
+/// A step that has failed, with the value that it would have consumed.
+pub struct Unfinished<S> {
+    /// The value. Dropping it rejects the request, without private data.
+    pub step: S,
+    /// Why the step has failed.
+    pub error: Error,
 }
 
 /// Rejects the request of `id` with a message of this kind. Sleeps.
@@ -229,7 +245,9 @@ impl<E: Endpoint> Accepting<E> {
     ///
     /// # Errors
     ///
-    /// [`Stage::Accept`]. The cause is why the request has ended, if it has.
+    /// [`Stage::Accept`]. The cause is why the request has ended, if it has. The peer is rejected without private
+    /// data: the connection manager does not cancel its reply for a rejection with data, and repeats the reply for a
+    /// minute, for which the drop of the CM ID waits.
     // Not inlined, to keep its locals out of the caller's stack frame.
     #[inline(never)]
     pub fn accept(
@@ -251,5 +269,14 @@ impl<E: Endpoint> Accepting<E> {
         // SAFETY: By the invariants of `CmId`, the CM ID is valid.
         unsafe { self.queue.while_accepting(self.id.raw(), step) }?;
         Ok(Connected::new(self.id, self.queue, self.peer, rd_atomic))
+    }
+
+    /// Rejects the request with `private_data`, as [`Incoming::reject`]. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// As [`Incoming::reject`].
+    pub fn reject(self, private_data: &[u8]) -> Result<(), Error> {
+        reject(&self.id, Message::Rejection, private_data)
     }
 }

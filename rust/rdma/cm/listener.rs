@@ -40,10 +40,7 @@ use core::{
     ffi::c_int,
     marker::PhantomData,
     mem::ManuallyDrop,
-    ptr::{
-        self,
-        NonNull, //
-    },
+    ptr::NonNull, //
 };
 use kernel::{
     alloc::kvec::PushError,
@@ -99,14 +96,22 @@ pub(super) struct Backlog {
     #[pin]
     queue: Mutex<Queue>,
     limit: usize,
+    /// Private data of the rejection of a request for which there is no room.
+    refusal: KVec<u8>,
     /// The transport service of the listener.
     qp_type: bindings::ib_qp_type,
     wake: Arc<TimedCompletion>,
 }
 
 impl Backlog {
-    fn new<S: Sealed>(limit: u16, wake: Arc<TimedCompletion>) -> Result<Arc<Self>> {
+    fn new<S: Sealed>(
+        limit: u16,
+        wake: Arc<TimedCompletion>,
+        private_data: &[u8],
+    ) -> Result<Arc<Self>> {
         let limit = usize::from(limit);
+        let mut refusal = KVec::new();
+        refusal.extend_from_slice(private_data, GFP_KERNEL)?;
         let waiting = KVec::with_capacity(limit, GFP_KERNEL)?;
         Arc::pin_init(
             pin_init!(Self {
@@ -116,6 +121,7 @@ impl Backlog {
                     waiting,
                 }, "rrdma::cm::Backlog"),
                 limit,
+                refusal,
                 qp_type: S::QP_TYPE,
                 wake,
             }),
@@ -231,7 +237,7 @@ unsafe extern "C" fn handler(
             match unsafe { backlog.request(new, event) } {
                 Ok(()) => 0,
                 // SAFETY: `id` is the new CM ID of a request, and this is its handler.
-                Err(error) => unsafe { refuse(id, error) },
+                Err(error) => unsafe { refuse(id, error, &backlog.refusal) },
             }
         }
         (bindings::rdma_cm_event_type_RDMA_CM_EVENT_DEVICE_REMOVAL, _) => backlog.removed().into(),
@@ -249,11 +255,19 @@ unsafe extern "C" fn handler(
 /// # Safety
 ///
 /// `id` must be the new CM ID of a request, and the caller its event handler.
-unsafe fn refuse(id: *mut bindings::rdma_cm_id, error: kernel::error::Error) -> c_int {
-    let reason = bindings::ib_cm_rej_reason_IB_CM_REJ_NO_RESOURCES as u8;
-    // SAFETY: `id` is valid by the safety requirements. If this fails, destroying the CM ID rejects
-    // the request.
-    unsafe { bindings::rdma_reject(id, ptr::null(), 0, reason) };
+unsafe fn refuse(
+    id: *mut bindings::rdma_cm_id,
+    error: kernel::error::Error,
+    private_data: &[u8],
+) -> c_int {
+    let reason = match private_data.is_empty() {
+        true => bindings::ib_cm_rej_reason_IB_CM_REJ_NO_RESOURCES,
+        false => bindings::ib_cm_rej_reason_IB_CM_REJ_CONSUMER_DEFINED,
+    };
+    let length = u8::try_from(private_data.len()).unwrap_or(0);
+    // SAFETY: `id` is valid by the safety requirements. The private data has `length` bytes at least, and is copied
+    // before the call returns. If this fails, destroying the CM ID rejects the request.
+    unsafe { bindings::rdma_reject(id, private_data.as_ptr().cast(), length, reason as u8) };
     error.to_errno()
 }
 
@@ -271,13 +285,14 @@ impl RawListener {
         backlog: u16,
         wake: Arc<TimedCompletion>,
         owner: &'static CStr,
+        refusal: &[u8],
     ) -> Result<Self, Error> {
         if backlog == 0 {
             return Err(Stage::Listen.failed(EINVAL));
         }
         let fail = |error| Stage::Listen.failed(error);
         let mut listener = Self {
-            backlog: Backlog::new::<S>(backlog, wake).map_err(fail)?,
+            backlog: Backlog::new::<S>(backlog, wake, refusal).map_err(fail)?,
             address: *address,
         };
         let id = listener.id::<S>(namespace, owner).map_err(fail)?;
@@ -436,7 +451,27 @@ impl<E: Endpoint> Listener<E> {
         owner: &'static CStr,
     ) -> Result<Self, Error> {
         Ok(Self {
-            raw: RawListener::new::<E::QpType>(namespace, address, backlog, wake, owner)?,
+            raw: RawListener::new::<E::QpType>(namespace, address, backlog, wake, owner, &[])?,
+            _endpoint: PhantomData,
+        })
+    }
+
+    /// Listens as [`new`](Self::new). Requests that find the backlog full are rejected with `refusal` as private
+    /// data, as [`Incoming::reject`] does. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn with_refusal(
+        namespace: &Namespace,
+        address: &Address,
+        backlog: u16,
+        wake: Arc<TimedCompletion>,
+        owner: &'static CStr,
+        refusal: &[u8],
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            raw: RawListener::new::<E::QpType>(namespace, address, backlog, wake, owner, refusal)?,
             _endpoint: PhantomData,
         })
     }

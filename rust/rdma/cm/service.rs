@@ -182,7 +182,7 @@ impl ServiceListener {
         wake: Arc<TimedCompletion>,
         owner: &'static CStr,
     ) -> Result<Self, Error> {
-        RawListener::new::<Ud>(namespace, address, backlog, wake, owner).map(Self)
+        RawListener::new::<Ud>(namespace, address, backlog, wake, owner, &[]).map(Self)
     }
 
     /// Returns the address that the listener is bound to, with its port.
