@@ -268,6 +268,16 @@ impl<T: TransportTypes> SubmissionQueue<T> {
         ControllerId::new(unsafe { bindings::sq_ctrl(self.sq.get()) })
     }
 
+    /// Returns whether this is a queue of a controller that its host has enabled. That needs authentication, if the
+    /// host has a key. Discovery controllers, which any host may create, do not count. Any context.
+    pub fn is_in_use(&self) -> bool {
+        let Some(entered) = self.enter() else {
+            return false;
+        };
+        // SAFETY: As in `fail_controller`. The subsystem of a controller stays as long as the controller.
+        unsafe { bindings::sq_is_in_use(entered.as_raw()) }
+    }
+
     /// Holds the controller of this admin queue if it has this identifier, and the host connected to it through
     /// `port`. Any context.
     pub fn hold_controller(&self, port: &Port<T>, id: u16) -> Option<HeldController> {

@@ -55,6 +55,18 @@ __nvmet_helper bool nvmet_helper_ctrl_has_key(struct nvmet_ctrl *ctrl)
 }
 
 /*
+ * Whether a host has enabled the controller of a queue. That needs authentication, if the host has a key. Discovery
+ * controllers do not count, as any host may create them. For a caller that has a reference to the queue.
+ */
+__nvmet_helper bool nvmet_helper_sq_is_in_use(struct nvmet_sq *sq)
+{
+	struct nvmet_ctrl *ctrl = READ_ONCE(sq->ctrl);
+
+	return ctrl && !nvmet_is_disc_subsys(ctrl->subsys) &&
+	       (READ_ONCE(ctrl->csts) & NVME_CSTS_RDY);
+}
+
+/*
  * Takes a completion queue from its controller, when install_queue() refuses the queue. nvmet_install_queue() then
  * takes back the submission queue only. The controller would stay as long as the connection of the queue.
  */
