@@ -19,9 +19,6 @@ const MIN_QUEUE_SIZE: u16 = 2;
 /// Largest queue identifier. C: `NVMET_NR_QUEUES`.
 const MAX_QUEUE_ID: u16 = 128;
 
-/// Receives that a host has use for. C: `NVMET_MAX_QUEUE_SIZE`.
-const MAX_RECEIVES: u16 = 1024;
-
 /// Requests of one host that the target has not completed, at most. A host that never completes them
 /// leaves room for others.
 const MAX_REQUESTS_OF_HOST: usize = 128;
@@ -108,11 +105,14 @@ impl AcceptedQueue {
             _ => offer.max_queue_size,
         };
         // The size is zero-based.
-        let commands = request.send_queue_size.checked_add(1);
-        let commands = commands
-            .filter(|size| (MIN_QUEUE_SIZE..=max).contains(size))
-            .ok_or(CmStatus::InvalidSendQueueSize)?;
-        if !(1..=MAX_RECEIVES).contains(&request.receive_queue_size) {
+        let size = request.send_queue_size.saturating_add(1);
+        // The reply tells the host for how many commands there are receives. C: `nvmet_rdma_parse_cm_connect_req()`
+        // refuses a larger admin queue, too.
+        if size < MIN_QUEUE_SIZE || (queue_id == 0 && size > max) {
+            return Err(CmStatus::InvalidSendQueueSize);
+        }
+        let commands = size.min(max);
+        if request.receive_queue_size == 0 {
             return Err(CmStatus::InvalidReceiveQueueSize);
         }
         // Without RDMA reads the target cannot fetch the data of a write.

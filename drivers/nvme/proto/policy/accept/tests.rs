@@ -79,29 +79,41 @@ fn short_or_unknown() {
 
 #[test]
 fn sizes() {
-    for (queue_id, size, fits) in [
-        (1, 0, false),
-        (1, 1, true),
-        (1, 127, true),
-        (1, 128, false),
-        (1, u16::MAX, false),
-        (0, 31, true),
-        (0, 32, false),
+    for (queue_id, size, accepted) in [
+        (1, 0, None),
+        (1, 1, Some(2)),
+        (1, 127, Some(128)),
+        // Larger ones get as many receives as the target allows.
+        (1, 128, Some(128)),
+        (1, u16::MAX, Some(128)),
+        (0, 0, None),
+        (0, 31, Some(32)),
+        (0, 32, None),
+        (0, u16::MAX, None),
     ] {
-        let request = CmRequest {
+        let decided = decide(CmRequest {
             queue: CmQueue::new(queue_id, 1),
             send_queue_size: size,
             ..REQUEST
-        };
-        let refused = decide(request) == Err(CmStatus::InvalidSendQueueSize);
-        assert_eq!(refused, !fits, "{queue_id} {size}");
+        });
+        let accepted = accepted.ok_or(CmStatus::InvalidSendQueueSize);
+        assert_eq!(
+            decided.map(|queue| queue.commands),
+            accepted,
+            "{queue_id} {size}"
+        );
     }
-    for receive_queue_size in [0, 1025, u16::MAX] {
-        let request = CmRequest {
+    let none = CmRequest {
+        receive_queue_size: 0,
+        ..REQUEST
+    };
+    assert_eq!(decide(none), Err(CmStatus::InvalidReceiveQueueSize));
+    for receive_queue_size in [129, 1025, u16::MAX] {
+        let many = CmRequest {
             receive_queue_size,
             ..REQUEST
         };
-        assert_eq!(decide(request), Err(CmStatus::InvalidReceiveQueueSize));
+        assert_eq!(decide(many).unwrap().responses, 128);
     }
     let few = CmRequest {
         receive_queue_size: 3,

@@ -56,22 +56,35 @@ admin_send_queue_too_large() {
 	rejected 4 cm,qid=0,hsqsize=32 cm,qid=0,hsqsize=0xffff
 }
 
-# nvmet's limit is 256 entries at most.
-send_queue_too_large() {
-	rejected 4 cm,qid=1,hsqsize=1024,hrqsize=1025 cm,qid=1,hsqsize=256,hrqsize=257
+# The size of a send queue at the host. The target has receives for 128 commands, and says so.
+larger_send_queue() {
+	answers 'cm accepted crqsize 128
+connect 0x000
+write 0x000
+read 0x000
+cm accepted crqsize 128' admin cm,qid=1,hsqsize=1023,hrqsize=1024 connect,qid=1,sqsize=127 write read \
+		cm,qid=2,hsqsize=256
 }
 
 # Receives for 65536 commands take about 600 MB.
 largest_send_queue() {
-	rejected 4 cm,qid=1,hsqsize=0xffff,hrqsize=0xffff cm,qid=1,hsqsize=0xffff
+	answers 'cm accepted crqsize 128
+connect 0x000
+read 0x000' admin cm,qid=1,hsqsize=0xffff,hrqsize=0xffff connect,qid=1,sqsize=127 read
 }
 
-receive_queue_too_large() {
-	rejected 5 cm,qid=1,hrqsize=1025 cm,qid=0,hrqsize=1025
+# More receives at the host than there are commands do no harm.
+larger_receive_queue() {
+	answers 'cm accepted crqsize 32
+connect 0x000
+read 0x000
+cm accepted crqsize 32' admin cm,qid=1,hrqsize=1025 connect,qid=1 read cm,qid=0,hrqsize=1025
 }
 
 largest_receive_queue() {
-	rejected 5 cm,qid=1,hrqsize=0xffff cm,qid=0,hrqsize=0xffff
+	answers 'cm accepted crqsize 32
+connect 0x000
+read 0x000' admin cm,qid=1,hrqsize=0xffff connect,qid=1 read
 }
 
 # The controller of an I/O queue must exist. 0xffff names none. 0 is from hosts of version 1.0, which has
@@ -313,9 +326,9 @@ main_with_known hostile_setup \
 	send_queue_of_one \
 	receive_queue_of_none \
 	admin_send_queue_too_large \
-	send_queue_too_large \
+	larger_send_queue \
 	largest_send_queue \
-	receive_queue_too_large \
+	larger_receive_queue \
 	largest_receive_queue \
 	unknown_controller \
 	no_reads_at_the_host \
