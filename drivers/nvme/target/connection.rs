@@ -154,7 +154,7 @@ pub(crate) struct Connections {
     requests: AtomicU32,
     /// Completion vector of the next I/O queue.
     next_vector: AtomicU32,
-    /// Limits messages of connection requests.
+    /// Limits the messages that hosts can cause.
     #[pin]
     log_limit: RateLimit,
 }
@@ -267,8 +267,13 @@ impl Connections {
         })
     }
 
+    /// Returns whether another message that a host causes may be logged. Any context.
+    fn may_log(&self) -> bool {
+        self.log_limit.allows(c"nvmet_rdma_rust")
+    }
+
     fn log(&self, host: Address, refusal: Refusal) {
-        if !self.log_limit.allows(c"nvmet_rdma_rust") {
+        if !self.may_log() {
             return;
         }
         match refusal {
@@ -491,6 +496,10 @@ enum Refusal {
 impl QueueConnection for Connection {
     fn hold_controller(&self, port: &Port<Rdma>, id: u16) -> Option<HeldController> {
         self.connections.hold_controller(port, id, self.peer)
+    }
+
+    fn may_log(&self) -> bool {
+        self.connections.may_log()
     }
 
     fn end(self: Arc<Self>) {

@@ -109,7 +109,6 @@ use nvmet::{
 };
 use rrdma::{
     errno::ENOTCONN,
-    log::RateLimit,
     new_irq_lock,
     rdma::{
         cm::{
@@ -179,8 +178,6 @@ pub(crate) struct TargetQueue {
     is_waiting: AtomicBool,
     reads: ReadLimit,
     connection: Arc<dyn QueueConnection>,
-    #[pin]
-    log_limit: RateLimit,
 }
 
 impl TargetQueue {
@@ -202,7 +199,6 @@ impl TargetQueue {
             is_waiting: AtomicBool::new(false),
             reads: ReadLimit::new(),
             connection: params.connection,
-            log_limit <- RateLimit::new(),
         }? Error)
     }
 
@@ -335,7 +331,7 @@ impl TargetQueue {
     /// Logs a failure, with the host. Any context.
     #[cold]
     fn log(&self, cause: fmt::Arguments<'_>) {
-        if self.log_limit.allows(c"nvmet_rdma_rust") {
+        if self.connection.may_log() {
             let (host, queue) = (self.addresses.host, self.id());
             pr_err!("host {host}: queue {queue}: {cause}\n");
         }

@@ -20,6 +20,9 @@ pub(crate) trait QueueConnection: Send + Sync {
     /// its connection is about to end. May sleep.
     fn hold_controller(&self, port: &Port<Rdma>, id: u16) -> Option<HeldController>;
 
+    /// Returns whether another message that the host causes may be logged. Any context.
+    fn may_log(&self) -> bool;
+
     /// Ends the connection in another thread. Any context.
     fn end(self: Arc<Self>);
 }

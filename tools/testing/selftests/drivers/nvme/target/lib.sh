@@ -183,6 +183,11 @@ each_answers() {
 	[ -z "$failed" ] || fail "expected $outcome"
 }
 
+# log_has_room: wait until the target may log again. Its limit is 10 lines in 5 s for all hosts.
+log_has_room() {
+	sleep $((5 * SLOWDOWN)).1
+}
+
 # After each case: the target has freed all RDMA objects, and serves a good host.
 serves_after_all() {
 	rdma_back_to "$OBJECTS"

@@ -87,6 +87,19 @@ connect 0x000
 read 0x000' admin cm,qid=1,hrqsize=0xffff connect,qid=1 read
 }
 
+# One host fills the log neither by one connection nor by many.
+refusals_fill_no_log() {
+	local n steps=()
+	for n in {1..10}; do
+		steps+=(connect,len=1025)
+	done
+	for n in {1..8}; do
+		hostile cm "${steps[@]}" bye
+	done
+	n=$(logged 'nvmet_rdma_rust: host ')
+	[ "$n" -le 20 ] || fail "$n lines in the log"
+}
+
 # The controller of an I/O queue must exist. 0xffff names none. 0 is from hosts of version 1.0, which has
 # no such field. The target may leave the check to Connect.
 unknown_controller() {
@@ -242,6 +255,7 @@ get 0x000' cm connect,nowait connect,sqsize=0,nowait wait,count=2 get
 
 # The queue identifiers of private data and Connect must be equal.
 other_queue_identifier() {
+	log_has_room
 	answers 'cm accepted crqsize 32
 connect 0x182' admin cm,qid=2 connect,qid=1
 	same "lines in the log" 1 "$(logged 'queue 2: Connect refused: ')"
@@ -354,4 +368,5 @@ main_with_known hostile_setup \
 	connect_data_of_another_length \
 	connect_data_is_not_read_if_too_long \
 	connect_data_in_the_capsule \
+	refusals_fill_no_log \
 	nothing_after_accept

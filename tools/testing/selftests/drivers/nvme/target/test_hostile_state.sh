@@ -84,6 +84,7 @@ unknown_queue_pair() {
 # A host sends no command before its Connect is answered. The target keeps two of them until the connection is
 # established, so that few are executed by the thread that accepts it.
 commands_before_established() {
+	log_has_room
 	answers 'cm accepted crqsize 32
 quiet (silent|disconnected|broken)' cm,no-rtu connect,nowait quiet,ms=500 bye
 	answers 'cm accepted crqsize 32
