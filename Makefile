@@ -8,15 +8,17 @@ KERNEL ?=
 TESTS ?=
 # Kernel build directory to build for; used by `make modules` only. LLVM=1 as for that kernel.
 KDIR ?=
-# Kernel release to install for, and root directory of the system; if empty, this system.
-RELEASE ?= $(shell uname -r)
+# Root directory of the system to install into; if empty, this system.
 DESTDIR ?=
+# What to install comes from the command line only: `=` overrides the environment, which may have a
+# TARGET for something else. Kernel release to install for.
+RELEASE = $(shell uname -r)
 # Program to install.
-PROGRAM ?= build/cargo/release/rnvmf
+PROGRAM = build/cargo/release/rnvmf
 # If set, nvme_rdma_rust.ko is installed, too, in place of nvme-rdma.
-TRANSPORT ?=
+TRANSPORT =
 # If set, nvmet_rdma_rust.ko is installed, too, in place of nvmet-rdma.
-TARGET ?=
+TARGET =
 # Crate whose documentation `make doc` writes.
 CRATE ?= rrdma
 # If set, `make bench` measures less.
@@ -75,7 +77,7 @@ help:
 #: SEED=N          how the CPUs of a VM take turns in the selftests, 0 to 3 (default: random)
 #: MINUTES=M       `make test-debug` begins no selftest after M minutes (default: 120)
 #: LONG=1          let the selftests that repeat something run longer; time limits times 12
-#: RELEASE=R       kernel release to install for (default: `uname -r`)
+#: RELEASE=R       kernel release to install for (default: `uname -r`), or to uninstall (default: all)
 #: DESTDIR=DIR     root directory of the system to install into (default: /)
 #: TRANSPORT=1     install nvme_rdma_rust, too, and have it loaded in place of nvme-rdma
 #: TARGET=1        install nvmet_rdma_rust, too, and have it loaded in place of nvmet-rdma
@@ -124,16 +126,18 @@ bench: build
 check:
 	@tools/testing/check/run $(kernel-option)
 
-install-command := tools/boot/install $(if $(DESTDIR),--root $(DESTDIR))$(if $(TRANSPORT), --transport)$(if $(TARGET), --target)
+install-command = tools/boot/install $(if $(DESTDIR),--root $(DESTDIR))
+replacements = $(if $(TRANSPORT), --transport)$(if $(TARGET), --target)
 
 install:
-	@$(install-command) $(RELEASE) build/$(RELEASE) $(PROGRAM)
+	@$(install-command)$(replacements) $(RELEASE) build/$(RELEASE) $(PROGRAM)
 
 install-dkms:
-	@$(install-command) --dkms $(PROGRAM)
+	@$(install-command)$(replacements) --dkms $(PROGRAM)
 
+# The modules of all kernels, unless the command line names one.
 uninstall:
-	@$(install-command) --remove $(RELEASE)
+	@$(install-command) --remove$(if $(filter command,$(origin RELEASE)), $(RELEASE))
 
 clean:
 	rm -rf build

@@ -100,12 +100,36 @@ make_installs() {
 	[ ! -e "$ROOT/lib/modules/$RELEASE/updates/rnvmf.ko" ] || fail "install-dkms installed modules"
 	makes uninstall
 	same "list of remaining files" '' "$(find "$ROOT" -name '*rnvmf*' ! -path '*/etc/rnvmf*')"
+	# Of all kernels.
+	makes install
+	install -D -t "$ROOT/lib/modules/7.0.0-other/updates" "$TREE/build/$RELEASE/rnvmf.ko"
+	makes uninstall
+	same "list of remaining files" '' "$(find "$ROOT" -name '*rnvmf*' ! -path '*/etc/rnvmf*')"
 	# Dry run without DESTDIR.
 	run make --no-print-directory -n -C "$TREE" install
 	same "command" "tools/boot/install  $RELEASE build/$RELEASE build/cargo/release/rnvmf" "$OUTPUT"
 	run make --no-print-directory -n -C "$TREE" PROGRAM=mine install install-dkms
 	same "commands" "tools/boot/install  $RELEASE build/$RELEASE mine"$'\n'"tools/boot/install  --dkms mine" \
 		"$OUTPUT"
+}
+
+# A shell that is set up for something else, such as a cross build, has variables of the same names.
+environment_selects_nothing() {
+	local command="tools/boot/install  $RELEASE build/$RELEASE build/cargo/release/rnvmf"
+	TREE=/opt/rnvmf/src
+	[ -e "$TREE/Makefile" ] || skip "no source tree in $TREE"
+	command -v make >"$SCRATCH/path" || skip "program make not found"
+	export TARGET=aarch64-linux-gnu TRANSPORT=1 PROGRAM=other RELEASE=none
+	run make --no-print-directory -n -C "$TREE" install
+	same "command" "$command" "$OUTPUT"
+	run make --no-print-directory -n -C "$TREE" install-dkms
+	same "command" "tools/boot/install  --dkms build/cargo/release/rnvmf" "$OUTPUT"
+	run make --no-print-directory -n -C "$TREE" uninstall
+	same "command" "tools/boot/install  --remove" "$OUTPUT"
+	run make --no-print-directory -n -C "$TREE" uninstall TARGET=1 RELEASE=7
+	same "command" "tools/boot/install  --remove 7" "$OUTPUT"
+	run make --no-print-directory -n -C "$TREE" install TARGET=1 TRANSPORT=1
+	same "command" "${command/install /install  --transport --target}" "$OUTPUT"
 }
 
 # The DKMS sources are complete, and the version in dkms.conf is that of their directory.
@@ -139,7 +163,7 @@ wrong_installs_are_refused() {
 	expect 2 "$INSTALL"
 	expect 2 "$INSTALL" --root
 	expect 2 "$INSTALL" --frob "$RELEASE"
-	expect 2 "$INSTALL" --remove
+	expect 2 "$INSTALL" --remove "$RELEASE" more
 	expect 1 "$INSTALL" --root "$SCRATCH/nowhere" "$RELEASE" "$MODULES" "$(command -v rnvmf)"
 	has "$ERRORS" 'kernel .* is not installed'
 	mkdir -p "$ROOT/lib/modules/$RELEASE"
@@ -245,6 +269,7 @@ main setup \
 	is_for_everybody \
 	installs_the_interface_of_rrdma \
 	make_installs \
+	environment_selects_nothing \
 	installs_for_dkms \
 	wrong_installs_are_refused \
 	units_are_right \

@@ -13,6 +13,7 @@ requirements() {
 
 REPLACED=nvme_rdma REPLACEMENT=nvme_rdma_rust OPTION=--transport
 FIELD=nvme_ctrl::ops HEADER=host/nvme.h CONFIG=CONFIG_NVME_FABRICS
+PARAMETER=
 
 # ask_for_rdma: have nvme-fabrics ask for a transport `rdma`. The connect itself fails.
 ask_for_rdma() {

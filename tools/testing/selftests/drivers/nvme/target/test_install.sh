@@ -13,6 +13,7 @@ requirements() {
 
 REPLACED=nvmet_rdma REPLACEMENT=nvmet_rdma_rust OPTION=--target
 FIELD=nvmet_fabrics_ops::add_port HEADER=target/nvmet.h CONFIG=CONFIG_NVME_TARGET
+PARAMETER=srq_size=300
 
 # ask_for_rdma: have nvmet ask for a transport of the type RDMA. No device has the address of the port, so
 # enabling it fails.

@@ -8,6 +8,7 @@
 # REPLACED     the C driver, with underscores
 # REPLACEMENT  the module
 # OPTION       its option of tools/boot/install
+# PARAMETER    a parameter of both modules, with a value that is not the default; empty if they have none
 # FIELD        a field in its layout
 # HEADER       the private header that it needs, in drivers/nvme
 # CONFIG       the kernel option that it needs
@@ -46,8 +47,8 @@ changed() {
 
 # in_place: have the module loaded in the place of the C driver, as `make install` with its option does.
 in_place() {
-	defer rm -r "/run/modprobe.d/$REPLACEMENT.conf" /usr/libexec/rnvmf
-	install -D -t /run/modprobe.d "$BOOT/$REPLACEMENT.conf"
+	defer rm -r "/run/modprobe.d/$REPLACEMENT.conf" "/run/modprobe.d/00-$REPLACEMENT.conf" /usr/libexec/rnvmf
+	install -D -t /run/modprobe.d "$BOOT/$REPLACEMENT.conf" "$BOOT/00-$REPLACEMENT.conf"
 	install -D -t /usr/libexec/rnvmf "$BOOT/check-layout"
 	defer unload
 }
@@ -101,6 +102,45 @@ takes_the_place() {
 	modprobe -r "$REPLACED"
 }
 
+# site LINE...: write a file of the site for modprobe.
+site() {
+	defer rm -f /run/modprobe.d/rnvmf-site.conf
+	printf '%s\n' "$@" >/run/modprobe.d/rnvmf-site.conf
+}
+
+# What the site has written for the C driver holds for the module, and for the C driver where that is loaded.
+keeps_to_what_the_site_wrote() {
+	modprobe -q -a --dry-run dummy null_blk || skip "modules dummy and null_blk not found"
+	modprobe -r dummy null_blk
+	in_place
+	site "options ${REPLACED/_/-} ${PARAMETER:-register_always=N}" "softdep ${REPLACED/_/-} pre: dummy post: null_blk"
+	modprobe "$REPLACED"
+	loaded_are "$REPLACEMENT"
+	softdeps_are_loaded
+	[ -z "$PARAMETER" ] || same "${PARAMETER%=*}" "${PARAMETER#*=}" \
+		"$(<"/sys/module/$REPLACEMENT/parameters/${PARAMETER%=*}")"
+	modprobe -r "$REPLACED"
+	modprobe -r dummy null_blk
+	ask_for_rdma
+	loaded_are "$REPLACEMENT"
+	softdeps_are_loaded
+	modprobe -r "$REPLACED"
+	modprobe -r dummy null_blk
+	rm /usr/libexec/rnvmf/check-layout
+	modprobe "$REPLACED"
+	loaded_are "$REPLACED"
+	softdeps_are_loaded
+	modprobe -r "$REPLACED"
+	modprobe -r dummy null_blk
+}
+
+softdeps_are_loaded() {
+	local each
+	for each in dummy null_blk; do
+		[ -e "/sys/module/$each" ] || fail "$each, a softdep of $REPLACED, is not loaded"
+	done
+}
+
 # A kernel without the module has the C driver, with the same file in modprobe.d.
 leaves_other_kernels_alone() {
 	in_place
@@ -152,6 +192,7 @@ installs_and_is_taken_away() {
 	run cmp "$MODULE" "$ROOT/lib/modules/$RELEASE/updates/$REPLACEMENT.ko"
 	run cmp "$BOOT/check-layout" "$ROOT/usr/libexec/rnvmf/check-layout"
 	run cmp "$BOOT/$REPLACEMENT.conf" "$ROOT/usr/lib/modprobe.d/$REPLACEMENT.conf"
+	run cmp "$BOOT/00-$REPLACEMENT.conf" "$ROOT/usr/lib/modprobe.d/00-$REPLACEMENT.conf"
 	expect 2 "$INSTALL" --root "$ROOT" "$OPTION" --remove "$RELEASE"
 	removed
 	same "list of remaining files" '' "$(find "$ROOT" -name '*nvme*' -o -name check-layout -o \
@@ -188,6 +229,7 @@ test_replacement() {
 		signed_module_is_compared \
 		other_layout_is_refused \
 		takes_the_place \
+		keeps_to_what_the_site_wrote \
 		leaves_other_kernels_alone \
 		not_without_the_comparison \
 		other_layout_is_not_loaded \
