@@ -184,6 +184,15 @@ impl CtrlError {
                     None => new(format_args!("{what} timed out after {limit}")),
                 }
             }
+            // The route is resolved, so the address is valid. The core finds no connection manager of the
+            // device, of which it says no more.
+            cm::Cause::Code(EINVAL) if what == cm::Stage::Connect => {
+                let device = device.unwrap_or("the RDMA device");
+                new(format_args!(
+                    "{what} failed: {device} has no connection manager; soft-RoCE loses it when it \
+                     moves to another network namespace"
+                ))
+            }
             cm::Cause::Code(code) => Self::code(stage, what, code),
             cause => new(format_args!("{what} failed: {cause}")),
         }

@@ -178,6 +178,26 @@ mounted_file_system() {
 	is_dead 'RDMA device'
 }
 
+# soft-RoCE loses its connection manager when it moves to another network namespace: no program can connect
+# through it. The connect names the device and the reason.
+device_moved_between_namespaces() {
+	defer wait_until "$SOON" netns_mode_is shared
+	wait_until "$SOON" netns_mode_is exclusive || fail "rdma system set netns: $ERRORS"
+	start_pair
+	try rdma dev set rnvmf_rxe1 netns "$HOST_NETNS"
+	[[ $ERRORS != *"not supported"* ]] || skip "soft-RoCE devices cannot move, as on Linux 7.2"
+	same "exit status of rdma dev set" 0 "$STATUS"
+	expect 1 "${RNVMF[@]}" connect -a "$TARGET4" -n "$NQN" -q "$HOSTNQN"
+	has "$ERRORS" 'connecting failed: rnvmf_rxe1 has no connection manager; .* moves to another network namespace'
+}
+
+# netns_mode_is exclusive|shared: set the mode of RDMA; return whether that is allowed. It is not while there is
+# another network namespace. One that was deleted, such as that of the test before, remains for a while.
+netns_mode_is() {
+	try rdma system set netns "$1"
+	[ "$STATUS" = 0 ]
+}
+
 main setup \
 	device_deleted_under_io \
 	interface_deleted_under_io \
@@ -189,4 +209,5 @@ main setup \
 	device_deleted_while_disconnecting \
 	namespace_goes_with_its_discovery \
 	connects_after_the_device_came_back \
-	mounted_file_system
+	mounted_file_system \
+	device_moved_between_namespaces
