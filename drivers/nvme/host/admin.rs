@@ -77,6 +77,9 @@ pub(crate) const COMMAND: Msecs = Msecs::from_secs(60);
 /// may not be detected yet.
 const SHUTDOWN_TIMEOUT: Msecs = Msecs::new(500);
 
+/// Time-out of a read of the controller status (`CSTS`) during a shutdown. The shutdown itself may take longer.
+const SHUTDOWN_STATUS_TIMEOUT: Msecs = Msecs::from_secs(2);
+
 /// Interval between two reads of the controller status (`CSTS`).
 const POLL: Msecs = Msecs::new(20);
 
@@ -372,12 +375,16 @@ impl Admin<'_> {
         }
     }
 
-    /// Requests a normal shutdown, and waits for its completion until the deadline. Does not wait
-    /// if the target does not respond to the request. Sleeps.
+    /// Requests a normal shutdown, and waits for its completion until the deadline. Does not wait if the
+    /// target does not respond to the request, or to a read of the status. Sleeps.
     pub(crate) fn shut_down(&self, configuration: Configuration) -> Result<(), CtrlError> {
         let deadline = self.deadline.min(Deadline::after(SHUTDOWN_TIMEOUT));
         Admin { deadline, ..*self }.configure(configuration.enabled().shut_down().get())?;
-        match self.await_status(ControllerStatus::shutting_down, self.deadline)? {
+        let reads = Admin {
+            timeout: self.timeout.min(SHUTDOWN_STATUS_TIMEOUT),
+            ..*self
+        };
+        match reads.await_status(ControllerStatus::shutting_down, self.deadline)? {
             Progress::Done => Ok(()),
             Progress::Wait | Progress::Failed => {
                 let why = format_args!("CSTS.SHST did not become complete");

@@ -217,6 +217,17 @@ stops() {
 	gone
 }
 
+# The target acknowledges the shutdown, but answers no read of its status.
+answers_no_status_of_a_shutdown() {
+	# The status is read once while the controller is enabled.
+	AFTER=1 hostile status silent
+	connect_hostile
+	timed_disconnect "$CTRL"
+	at_most "the disconnect took" "$TOOK" 3000
+	same "reads of the status" 2 "$(count status)"
+	gone
+}
+
 main hostile_setup \
 	few_commands_do_not_keep_alive \
 	more_requests_than_there_is_room_for \
@@ -230,4 +241,5 @@ main hostile_setup \
 	disconnect_does_not_wait_for_a_read \
 	disconnect_does_not_wait_for_a_frozen_disk \
 	removal_waits_for_a_silent_target \
-	stops
+	stops \
+	answers_no_status_of_a_shutdown
