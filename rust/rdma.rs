@@ -22,6 +22,7 @@ mod attributes;
 pub mod client;
 pub mod cm;
 pub mod cq;
+mod credits;
 pub mod device;
 pub mod dma;
 pub mod mr;

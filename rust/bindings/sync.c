@@ -78,6 +78,11 @@ __rrdma_helper void rrdma_helper_reinit_completion_locked(struct completion *x)
 	raw_spin_unlock_irqrestore(&x->wait.lock, flags);
 }
 
+__rrdma_helper struct workqueue_struct *rrdma_helper_system_dfl_wq(void)
+{
+	return system_dfl_wq;
+}
+
 __rrdma_helper void rrdma_helper_preempt_disable(void)
 {
 	preempt_disable();

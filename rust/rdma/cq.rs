@@ -23,6 +23,7 @@
 
 mod completion;
 mod direct;
+mod entries;
 mod events;
 mod notified;
 mod registrations;
@@ -44,12 +45,17 @@ pub use wc_error::{
     WcError, //
 };
 
+pub(super) use entries::CqEntries;
 pub(super) use registrations::{
     RegSeq,
     Registrations, //
 };
 
-use super::device::DeviceRef;
+use super::{
+    credits::Credits,
+    device::DeviceRef,
+    qp::Stuck, //
+};
 use crate::{
     bindings,
     sync::{
@@ -112,7 +118,9 @@ enum CqKind {
 /// A completion queue, or a share of one.
 ///
 /// It needs an entry for each work request that its queue pairs can have outstanding, and one more
-/// per direction for the drain. A completion that finds the queue full is lost.
+/// per direction for the drain, see [`QpCap::completions`](super::qp::QpCap::completions). A queue pair takes
+/// these entries when it is created, which fails if too few are free: a completion that finds the queue full
+/// would be lost.
 ///
 /// Must be dropped where it may sleep, and not by a completion handler. Queue pairs hold references
 /// to their completion queues, so no completion can arrive during the drop. But two others may
@@ -130,6 +138,8 @@ enum CqKind {
 pub struct CompletionQueue {
     raw: NonNull<bindings::ib_cq>,
     kind: CqKind,
+    /// Entries that no queue pair has taken.
+    free: Credits,
     device: DeviceRef,
 }
 
@@ -154,7 +164,7 @@ impl CompletionQueue {
         let raw = from_err_ptr(unsafe {
             bindings::ib_cq_pool_get(device.as_raw(), entries, hint, poll.as_raw())
         })?;
-        Self::from_raw(raw, CqKind::Pool { entries }, device)
+        Self::from_raw(raw, entries, CqKind::Pool { entries }, device)
     }
 
     /// Creates a private queue (`ib_alloc_cq`) on completion vector `vector`, which is taken modulo
@@ -181,7 +191,7 @@ impl CompletionQueue {
         poll: bindings::ib_poll_context,
         owner: &'static CStr,
     ) -> Result<Arc<Self>> {
-        let (entries, vector) = sizes(&device, entries, vector)?;
+        let (length, vector) = sizes(&device, entries, vector)?;
         let events = CqEvents::new(None)?;
         // SAFETY: The device is registered while `device` lives. The context is the address of
         // `events`, which the queue object owns.
@@ -189,14 +199,14 @@ impl CompletionQueue {
             bindings::ib_alloc_cq(
                 device.as_raw(),
                 events.as_context(),
-                entries,
+                length,
                 vector,
                 poll,
                 Some(CqEvents::event_callback),
                 owner.as_char_ptr(),
             )
         })?;
-        Self::from_raw(raw, CqKind::Allocated(events), device)
+        Self::from_raw(raw, entries, CqKind::Allocated(events), device)
     }
 
     /// Creates a queue that only its owner polls (`ib_create_cq`). If armed, it wakes the owner
@@ -208,7 +218,7 @@ impl CompletionQueue {
         events: Arc<CqEvents>,
         owner: &'static CStr,
     ) -> Result<Arc<Self>> {
-        let (entries, vector) = sizes(&device, entries, vector)?;
+        let (length, vector) = sizes(&device, entries, vector)?;
         // SAFETY: The device is registered while `device` lives. The context is the address of
         // `events`, which the queue object owns.
         let raw = from_err_ptr(unsafe {
@@ -217,19 +227,29 @@ impl CompletionQueue {
                 Some(CqEvents::completion_callback),
                 Some(CqEvents::event_callback),
                 events.as_context(),
-                entries,
+                length,
                 vector,
                 owner.as_char_ptr(),
             )
         })?;
-        Self::from_raw(raw, CqKind::Created(events), device)
+        Self::from_raw(raw, entries, CqKind::Created(events), device)
     }
 
-    fn from_raw(raw: *mut bindings::ib_cq, kind: CqKind, device: DeviceRef) -> Result<Arc<Self>> {
+    fn from_raw(
+        raw: *mut bindings::ib_cq,
+        entries: u32,
+        kind: CqKind,
+        device: DeviceRef,
+    ) -> Result<Arc<Self>> {
         let raw = NonNull::new(raw).ok_or(ENOMEM)?;
         // INVARIANT: The callers got `raw` from `device`, and created it with the events in
         // `kind`.
-        let this = Self { raw, kind, device };
+        let this = Self {
+            raw,
+            kind,
+            free: Credits::new(entries),
+            device,
+        };
         Ok(Arc::new(this, GFP_KERNEL)?)
     }
 
@@ -250,8 +270,9 @@ impl CompletionQueue {
     /// Returns whether the queue failed (`IB_EVENT_CQ_ERR`): it overran, and a completion is lost.
     /// Always `false` for a queue of a pool.
     ///
-    /// The memory of a work request without completion can never be freed: a drain would wait for
-    /// ever.
+    /// The memory of a work request without completion can never be freed, see
+    /// [`QueuePair::drain`](super::qp::QueuePair::drain). The completion queue has an entry for each work
+    /// request that can be posted, so the device or its driver is at fault.
     pub fn is_broken(&self) -> bool {
         match &self.kind {
             CqKind::Pool { .. } => false,
@@ -290,10 +311,10 @@ impl CompletionQueue {
     ///
     /// When this returns, the handlers of all earlier completions have returned: there is one
     /// poller at a time, which handles completions in order. May sleep.
-    pub(super) fn drain(&self, drain: impl FnOnce()) {
+    pub(super) fn drain<R>(&self, drain: impl FnOnce() -> R) -> R {
         match &self.kind {
             CqKind::Allocated(events) | CqKind::Created(events) if self.is_polled_by_owner() => {
-                events.polled_by_drain(drain);
+                events.polled_by_drain(drain)
             }
             _ => drain(),
         }
@@ -302,19 +323,37 @@ impl CompletionQueue {
     /// Waits for `done`, which a completion in this queue completes. Polls the queue meanwhile if
     /// only its owner does; the caller must then be in [`drain`](Self::drain). Calls `slow` once if that
     /// takes longer than 10 s. May sleep.
-    pub(super) fn wait(&self, done: &TimedCompletion, slow: impl FnOnce()) {
-        if !self.is_polled_by_owner() {
-            return done.wait_or(slow);
-        }
-        let (end, mut slow) = (Deadline::after(SLOW), Some(slow));
-        while !done.wait_timeout(Msecs::new(0)) {
-            self.pass_time();
-            if end.left() == Msecs::new(0) {
-                if let Some(slow) = slow.take() {
-                    slow();
-                }
+    ///
+    /// # Errors
+    ///
+    /// [`Stuck::LostCompletion`]: 10 s have passed, and the queue has lost a completion, so `done` may never
+    /// be completed.
+    pub(super) fn wait(&self, done: &TimedCompletion, slow: impl FnOnce()) -> Result<(), Stuck> {
+        let mut slow = Some(slow);
+        while !self.wait_for_some_time(done) {
+            if self.is_broken() {
+                return Err(Stuck::LostCompletion);
+            }
+            if let Some(slow) = slow.take() {
+                slow();
             }
         }
+        Ok(())
+    }
+
+    /// Waits as [`wait`](Self::wait) does, for at most 10 s. Returns whether `done` was completed.
+    fn wait_for_some_time(&self, done: &TimedCompletion) -> bool {
+        if !self.is_polled_by_owner() {
+            return done.wait_timeout(SLOW);
+        }
+        let end = Deadline::after(SLOW);
+        while !done.wait_timeout(Msecs::new(0)) {
+            if end.left() == Msecs::new(0) {
+                return false;
+            }
+            self.pass_time();
+        }
+        true
     }
 
     /// Sleeps for about the time that a device needs to flush posted work requests. Then polls the

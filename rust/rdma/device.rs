@@ -15,6 +15,7 @@
 
 mod attributes;
 mod capabilities;
+mod deferred;
 mod gid;
 mod mtu;
 mod name;

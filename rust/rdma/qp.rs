@@ -36,6 +36,7 @@
 //! ```
 
 mod attributes;
+mod cq_entries;
 mod deferred_release;
 mod drain;
 mod groups;
@@ -46,7 +47,6 @@ mod partially_posted;
 mod qp_cap;
 mod qp_type;
 pub mod rc;
-mod sq_credits;
 mod state;
 mod transition;
 mod typestate;
@@ -93,6 +93,7 @@ pub(super) use deferred_release::{
     DeferredEntry,
     DeferredRelease, //
 };
+pub(super) use drain::Stuck;
 pub(super) use groups::Group;
 pub(super) use init_attr::Srq;
 pub(super) use owned_qp::OwnedQp;
@@ -102,9 +103,13 @@ pub(super) use partially_posted::{
     PartiallyPosted, //
 };
 pub(crate) use qp_type::sealed::Sealed;
-pub(super) use sq_credits::SqCredits;
 
-use drain::Sends;
+use cq_entries::QpCqEntries;
+use drain::{
+    DrainState,
+    Marker,
+    Sends, //
+};
 use groups::Groups;
 
 use super::{
@@ -114,6 +119,7 @@ use super::{
         Registrations,
         WcError, //
     },
+    credits::Credits,
     device::DeviceRef,
     pd::{
         LocalMemory,
@@ -231,7 +237,9 @@ static SERIAL: Atomic<u64> = Atomic::new(0);
 /// - `raw` is a queue pair created with `init_attr` and owned by this object. Its `qp_context` is
 ///   the address of this object, which is pinned.
 /// - Nothing is posted once `closed` is set and an RCU grace period has passed.
-/// - While `idle` is true, no posted work request is outstanding.
+/// - While `drain_state` is `Idle`, no posted work request is outstanding.
+/// - This object is in an `Arc`. While work requests may be outstanding, it has a reference to it: the owner
+///   of the connection, whose drop drains, or else the work item of the drain.
 #[pin_data(PinnedDrop)]
 pub struct QueuePair<E: QpContext> {
     raw: NonNull<bindings::ib_qp>,
@@ -241,16 +249,20 @@ pub struct QueuePair<E: QpContext> {
     /// No receives can be posted: the queue pair is closed, or has a shared receive queue.
     no_receives: RelaxedBool,
     #[pin]
-    idle: Mutex<bool>,
+    drain_state: Mutex<DrainState>,
     #[pin]
     sends: Sends,
+    #[pin]
+    send_marker: Marker,
+    #[pin]
+    receive_marker: Marker,
     /// Completed on `IB_EVENT_QP_LAST_WQE_REACHED`: no more shared receives are taken.
     #[pin]
     last_receive: TimedCompletion,
     /// Credits of the send queue for the work requests of a [`Chain`](super::wr::Chain).
-    pub(super) sq_credits: SqCredits,
+    pub(super) sq_credits: Credits,
     /// Credits of the send queue for RDMA reads and writes, see [`rw`](super::rw).
-    pub(super) rw_credits: SqCredits,
+    pub(super) rw_credits: Credits,
     /// Released when the queue pair is destroyed.
     #[pin]
     pub(super) deferred_release: DeferredRelease,
@@ -264,6 +276,8 @@ pub struct QueuePair<E: QpContext> {
     pub(super) registrations: Registrations,
     /// Copied to this struct because each I/O reads it twice.
     local_memory: LocalMemory,
+    // Returned after the queue pair was destroyed.
+    _cq_entries: QpCqEntries,
     init_attr: QpInitAttr<E>,
     #[pin]
     context: E,
@@ -299,11 +313,14 @@ impl<E: QpContext> QueuePair<E> {
             }),
             closed: RelaxedBool::new(false),
             no_receives: RelaxedBool::new(init_attr.srq.is_some()),
-            idle <- new_mutex!(false, "rrdma::QueuePair"),
+            drain_state <- new_mutex!(DrainState::Live, "rrdma::QueuePair"),
             sends <- Sends::new(),
+            send_marker <- Marker::new(),
+            receive_marker <- Marker::new(),
             last_receive <- TimedCompletion::new(),
-            sq_credits: SqCredits::new(init_attr.capacity.sends),
-            rw_credits: SqCredits::new(init_attr.rdma_rw_requests()),
+            sq_credits: Credits::new(init_attr.capacity.sends),
+            rw_credits: Credits::new(init_attr.rdma_rw_requests()),
+            _cq_entries: init_attr.take_cq_entries()?,
             deferred_release <- DeferredRelease::new(),
             partially_posted <- PartiallyPosted::new(),
             groups <- Groups::new(),
@@ -412,7 +429,10 @@ impl<E: QpContext> QueuePair<E> {
     fn set_idle(&self, idle: bool) {
         // INVARIANT: The caller has the only reference, and posts only after it passed `false`
         // here.
-        *self.idle.lock() = idle;
+        *self.drain_state.lock() = match idle {
+            true => DrainState::Idle,
+            false => DrainState::Live,
+        };
     }
 
     #[inline]
@@ -620,12 +640,12 @@ impl<E: QpContext> QueuePair<E> {
 #[pinned_drop]
 impl<E: QpContext> PinnedDrop for QueuePair<E> {
     fn drop(self: Pin<&mut Self>) {
-        self.drain();
         // SAFETY: All entries of the list belong to this queue pair. It is drained, and destroyed
         // next.
         unsafe { self.deferred_release.release(self.as_raw()) };
         self.device().insist("destroy a queue pair", || {
-            // SAFETY: `raw` is owned by the type invariant, and drained, so nothing is posted.
+            // SAFETY: `raw` is owned by the type invariant. It is drained, or nothing was posted, since work
+            // requests hold a reference.
             // Nobody else uses it by the safety requirements of `create`; a multicast group holds a
             // reference while the queue pair is attached to it.
             unsafe { bindings::ib_destroy_qp_user(self.raw.as_ptr(), ptr::null_mut()) }

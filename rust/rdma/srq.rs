@@ -53,7 +53,14 @@ use super::{
 use crate::{
     bindings,
     errno::EOPNOTSUPP,
-    rdma::device::Capabilities, //
+    rdma::{
+        cq::{
+            CompletionQueue,
+            CqEntries, //
+        },
+        device::Capabilities, //
+    },
+    sync::new_mutex, //
 };
 use core::{
     ffi::c_void,
@@ -69,7 +76,10 @@ use kernel::{
         to_result, //
     },
     prelude::*,
-    sync::Arc, //
+    sync::{
+        Arc,
+        Mutex, //
+    }, //
 };
 use table::Table;
 
@@ -105,6 +115,13 @@ pub struct Attributes {
     pub limit: u32,
 }
 
+/// A completion queue in which the receives of a shared receive queue may complete, and the number of queue
+/// pairs that use both. All receives may complete on one queue pair.
+struct Destination {
+    entries: CqEntries,
+    users: usize,
+}
+
 /// A queue of receives that several queue pairs with context `E` share.
 ///
 /// Only the device can still use a queue that is being dropped, with an event. Destroying the queue
@@ -123,6 +140,8 @@ pub struct SharedReceiveQueue<E: QpContext> {
     // Dropped after `raw` was destroyed, because posted receives name the operations in it.
     #[pin]
     table: Table,
+    #[pin]
+    destinations: Mutex<KVec<Destination>>,
     pd: Arc<ProtectionDomain>,
     _context: PhantomData<fn(E)>,
 }
@@ -177,6 +196,7 @@ impl<E: QpContext> SharedReceiveQueue<E> {
             told,
             table <- Table::new(),
             _: { table.grow::<E>(receives as usize, |_| Ok(()))? },
+            destinations <- new_mutex!(KVec::new(), "rrdma::SharedReceiveQueue"),
             // INVARIANT: Created with the address of this object as `srq_context`. Only moves
             // follow, so no later step can fail and leak the queue.
             raw: {
@@ -240,6 +260,7 @@ impl<E: QpContext> SharedReceiveQueue<E> {
     ///
     /// # Errors
     ///
+    /// - `ENOSPC`: the completion queue of a queue pair has too few entries for them.
     /// - `EOPNOTSUPP`: the device cannot resize shared receive queues.
     /// - `EINVAL`: the new size exceeds the device's limit.
     /// - `ENOMEM`, or any error of the driver.
@@ -252,7 +273,10 @@ impl<E: QpContext> SharedReceiveQueue<E> {
         if receives > limits.max_srq_wr {
             return Err(EINVAL);
         }
-        self.table.grow::<E>(receives as usize, |total| {
+        // Held until the queue has grown: a queue pair that is created meanwhile needs entries for all.
+        let mut destinations = self.destinations.lock();
+        grow_all(&mut destinations, receives)?;
+        let grown = self.table.grow::<E>(receives as usize, |total| {
             let max_wr = u32::try_from(total)?;
             if max_wr > limits.max_srq_wr {
                 return Err(EINVAL);
@@ -262,7 +286,11 @@ impl<E: QpContext> SharedReceiveQueue<E> {
                 ..pin_init::zeroed()
             };
             self.modify(attributes, bindings::ib_srq_attr_mask_IB_SRQ_MAX_WR)
-        })
+        });
+        if grown.is_err() {
+            shrink_all(destinations.iter_mut(), receives);
+        }
+        grown
     }
 
     fn modify(
@@ -338,6 +366,54 @@ impl<E: QpContext> Srq for SharedReceiveQueue<E> {
     fn protection_domain(&self) -> &Arc<ProtectionDomain> {
         &self.pd
     }
+
+    fn take_entries(&self, cq: &Arc<CompletionQueue>) -> Result {
+        let mut destinations = self.destinations.lock();
+        if let Some(known) = destinations.iter_mut().find(|it| it.entries.are_of(cq)) {
+            known.users = known.users.saturating_add(1);
+            return Ok(());
+        }
+        destinations.reserve(1, GFP_KERNEL)?;
+        let entries = CqEntries::take(cq, self.receives())?;
+        destinations.push(Destination { entries, users: 1 }, GFP_KERNEL)?;
+        Ok(())
+    }
+
+    fn put_entries(&self, cq: &CompletionQueue) {
+        let mut destinations = self.destinations.lock();
+        if let Some(known) = destinations.iter_mut().find(|it| it.entries.are_of(cq)) {
+            known.users = known.users.saturating_sub(1);
+        }
+        destinations.retain(|it| it.users != 0);
+    }
+}
+
+/// Takes `more` entries of each completion queue, or of none.
+///
+/// # Errors
+///
+/// `ENOSPC` if one has too few; logged.
+fn grow_all(destinations: &mut [Destination], more: u32) -> Result {
+    let mut grown = 0usize;
+    let mut result = Ok(());
+    for destination in destinations.iter_mut() {
+        result = destination.entries.grow(more);
+        if result.is_err() {
+            break;
+        }
+        grown = grown.saturating_add(1);
+    }
+    if result.is_err() {
+        shrink_all(destinations.iter_mut().take(grown), more);
+    }
+    result
+}
+
+/// Returns `fewer` entries of each completion queue.
+fn shrink_all<'a>(destinations: impl Iterator<Item = &'a mut Destination>, fewer: u32) {
+    for destination in destinations {
+        destination.entries.shrink(fewer);
+    }
 }
 
 impl<E: QpContext> QpInitAttr<E> {
@@ -345,7 +421,7 @@ impl<E: QpContext> QpInitAttr<E> {
     /// says.
     ///
     /// It must have one completion queue for both directions, with room for all receives of
-    /// `shared`.
+    /// `shared`. Several queue pairs with that completion queue need the room once.
     pub fn with_shared_receives(self, shared: Arc<SharedReceiveQueue<E>>) -> Self
     where
         E::QpType: Connected,

@@ -72,7 +72,7 @@ impl CqEvents {
 
     /// Runs `drain` as the only poller, so that completions are handled one after the other and in
     /// order. May sleep.
-    pub(super) fn polled_by_drain(&self, drain: impl FnOnce()) {
+    pub(super) fn polled_by_drain<R>(&self, drain: impl FnOnce() -> R) -> R {
         let _one_drain = self.drain.lock();
         self.draining.store(true, ordering::Relaxed);
         // An owner that polls now must first handle the completions that it has fetched.
@@ -82,8 +82,9 @@ impl CqEvents {
                 None => fsleep(POLLER),
             }
         };
-        drain();
+        let result = drain();
         self.draining.store(false, ordering::Relaxed);
+        result
     }
 
     /// Returns the `cq_context` for C.

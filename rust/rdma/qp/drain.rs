@@ -31,7 +31,12 @@
 //!
 //! A driver may have its own `drain_sq` or `drain_rq` operation (mlx4, mlx5, hns). It posts a marker,
 //! too, and also drains a device that has failed and accepts no marker. But it gives up if the queue
-//! is full, and cannot tell. So it is called only if the device refuses the marker here.
+//! is full, or if the device refuses the error state, and cannot tell. So it is called only if the device
+//! refuses the marker here.
+//!
+//! A drain that must not wait for ever hands the queue pair to a work item, which does, see
+//! [`QueuePair::drain`]. A device may still access the memory of work requests that it has not completed, and
+//! the completion queue may still get their completions. So neither the memory nor the queue pair can be freed.
 
 mod marker;
 
@@ -51,25 +56,70 @@ use crate::{
         Deadline,
         Msecs,
         RcuSection,
+        RelaxedBool,
         TimedCompletion, //
     }, //
 };
+use core::mem::ManuallyDrop;
 use kernel::{
     error::to_result,
     prelude::*,
-    sync::atomic::{
-        ordering,
-        Atomic, //
+    sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
+        Arc,
+        ArcBorrow, //
     },
-    task::might_sleep, //
+    task::might_sleep,
+    time::{
+        delay::fsleep,
+        Delta, //
+    }, //
 };
-use marker::Marker;
+pub(super) use marker::Marker;
 
 /// Maximum time to wait for `IB_EVENT_QP_LAST_WQE_REACHED`; the same as in C's `ib_drain_qp()`.
 const LAST_RECEIVE: Msecs = Msecs::from_secs(60);
 
 /// Time after which a drain logs that it cannot post the marker.
 const WARN_AFTER: Msecs = Msecs::from_secs(60);
+
+/// Time between two attempts to continue a drain that has given up.
+const AGAIN: Delta = Delta::from_secs(1);
+
+/// Why a drain gives up.
+#[derive(Clone, Copy)]
+pub(in crate::rdma) enum Stuck {
+    /// The device has not reported the last shared receive.
+    LastReceive,
+    /// The completion queue has lost a completion.
+    LostCompletion,
+    /// The device refuses the error state, and the drain of its driver does not tell if it has drained.
+    NoErrorState,
+}
+
+impl Stuck {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::LastReceive => "timed out waiting for LAST_WQE_REACHED",
+            Self::LostCompletion => "the completion queue has lost a completion",
+            Self::NoErrorState => "the device refuses the error state",
+        }
+    }
+}
+
+/// State of a queue pair that a drain changes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum DrainState {
+    /// Work requests may be posted.
+    Live,
+    /// The drain has given up. The queue pair is kept, and a work item continues the drain.
+    GivenUp,
+    /// No posted work request is outstanding.
+    Idle,
+}
 
 /// Sends that have not completed, for a service that has no marker ([`Sealed::COUNTS_SENDS`]).
 ///
@@ -78,6 +128,8 @@ const WARN_AFTER: Msecs = Msecs::from_secs(60);
 #[pin_data]
 pub(super) struct Sends {
     count: Atomic<u32>,
+    /// The drain has removed its one.
+    is_drained: RelaxedBool,
     #[pin]
     none: TimedCompletion,
 }
@@ -86,6 +138,7 @@ impl Sends {
     pub(super) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             count: Atomic::new(1),
+            is_drained: RelaxedBool::new(false),
             none <- TimedCompletion::new(),
         })
     }
@@ -113,15 +166,21 @@ impl<E: QpContext> QueuePair<E> {
     /// if the device does not flush them. If the device refuses the error state or the marker, the
     /// drain logs an error and tries again.
     ///
-    /// There are two exceptions, in which work requests may complete later:
+    /// There are three exceptions, in which work requests may complete later, or never:
     ///
     /// - The device does not report the last shared receive within 60 seconds. C's `ib_drain_qp()`
     ///   waits as long.
-    /// - The driver has its own drain operation, the device refuses the error state or the marker,
-    ///   and the operation does not drain, either.
+    /// - The completion queue is [broken](CompletionQueue::is_broken), and does not report the marker within
+    ///   10 seconds.
+    /// - The driver has its own drain operation, and the device refuses the error state, so that the
+    ///   operation may have given up. If the device only refuses the marker, the operation is trusted.
+    ///
+    /// Then the drain logs an error and returns. The queue pair, its memory, and the operations that are
+    /// posted are kept until the device has completed these. That may be for ever; the removal of the device
+    /// waits until then.
     pub fn drain(&self) {
-        let mut idle = self.idle.lock();
-        if *idle {
+        let mut state = self.drain_state.lock();
+        if *state != DrainState::Live {
             return;
         }
         self.close();
@@ -130,81 +189,116 @@ impl<E: QpContext> QueuePair<E> {
         // posted behind the marker would not be awaited.
         // SAFETY: Memory safety has no requirement.
         unsafe { bindings::synchronize_rcu_expedited() };
-        if self.srq().is_some() {
-            self.wait_for_shared_receives();
-        }
-        self.send_cq().drain(|| self.drain_sends());
-        self.receive_cq().drain(|| self.drain_receives());
-        // SAFETY: All posted work requests have completed (with the exceptions in the doc comment).
-        unsafe { self.partially_posted.flush(self.as_raw()) };
-        // INVARIANT: All posted work requests have completed, and `closed` prevents new ones.
-        *idle = true;
+        // INVARIANT: If the drain succeeds, all posted work requests have completed, and `closed` prevents
+        // new ones.
+        *state = match self.wait_until_idle() {
+            Ok(()) => DrainState::Idle,
+            Err(stuck) => self.drain_later(stuck),
+        };
     }
 
-    fn drain_sends(&self) {
+    /// Keeps the queue pair, and drains it in a work item, for as long as that takes. Without memory for a
+    /// work item, keeps it for ever. May sleep.
+    #[cold]
+    fn drain_later(&self, stuck: Stuck) -> DrainState {
+        pr_err!(
+            "{}: queue pair {}: cannot drain: {}; its memory is kept until its work requests have completed\n",
+            self.device().name(),
+            self.number(),
+            stuck.as_str()
+        );
+        // SAFETY: By the type invariants, this object is in an `Arc`, to which the caller has a reference:
+        // the drop does not drain.
+        let queue: Arc<Self> = unsafe { ArcBorrow::from_raw(self) }.into();
+        // Dropping a function that is not called must not drop the reference.
+        let queue = ManuallyDrop::new(queue);
+        let drain = move || {
+            let queue = ManuallyDrop::into_inner(queue);
+            while queue.wait_until_idle().is_err() {
+                fsleep(AGAIN);
+            }
+            // INVARIANT: As in `drain`.
+            *queue.drain_state.lock() = DrainState::Idle;
+        };
+        let _ = self.device().defer(GFP_KERNEL, drain);
+        DrainState::GivenUp
+    }
+
+    /// Waits until no posted work request is outstanding. Fails in the exceptions of [`drain`](Self::drain),
+    /// and may be called again then. Nothing more is posted. May sleep.
+    fn wait_until_idle(&self) -> Result<(), Stuck> {
+        if self.srq().is_some() {
+            self.wait_for_shared_receives()?;
+        }
+        self.send_cq().drain(|| self.drain_sends())?;
+        self.receive_cq().drain(|| self.drain_receives())?;
+        // SAFETY: All posted work requests have completed.
+        unsafe { self.partially_posted.flush(self.as_raw()) };
+        Ok(())
+    }
+
+    fn drain_sends(&self) -> Result<(), Stuck> {
         if E::QpType::COUNTS_SENDS {
             return self.wait_for_sends();
         }
-        // SAFETY: The queue pair is alive by the type invariant, and has this device. Its completion
-        // queue has an entry for the marker, see `QpCap::completions`. The functions are those of its
-        // sends.
+        // SAFETY: The queue pair is alive by the type invariant, and has this device. It has taken an entry of
+        // its completion queue for the marker. The marker and the functions are those of its sends.
         unsafe {
             drain_by_marker(
                 self.as_raw(),
                 self.device(),
                 self.send_cq(),
+                &self.send_marker,
                 Marker::post_send,
                 bindings::ib_drain_sq,
-            );
+            )
         }
     }
 
     /// Waits for the posted receives. Those of a shared queue were awaited before the sends.
-    fn drain_receives(&self) {
+    fn drain_receives(&self) -> Result<(), Stuck> {
         if self.srq().is_some() {
-            return;
+            return Ok(());
         }
-        // SAFETY: As in `drain_sends`, with the functions of the receives.
+        // SAFETY: As in `drain_sends`, with the marker and the functions of the receives.
         unsafe {
             drain_by_marker(
                 self.as_raw(),
                 self.device(),
                 self.receive_cq(),
+                &self.receive_marker,
                 Marker::post_receive,
                 bindings::ib_drain_rq,
-            );
+            )
         }
     }
 
     /// Moves the queue pair to its error state and waits until all counted sends have completed.
     /// Nothing more is posted. May sleep.
-    fn wait_for_sends(&self) {
+    fn wait_for_sends(&self) -> Result<(), Stuck> {
         // If the transition fails, the device may still complete the sends. Their memory must not
         // be freed before that, so wait in either case.
         if let Err(error) = self.stop() {
             report_refused(self.device(), self.number(), error);
         }
-        self.sends.remove(1);
+        if !self.sends.is_drained.get() {
+            self.sends.is_drained.set(true);
+            self.sends.remove(1);
+        }
         self.send_cq().wait(&self.sends.none, || {
             report_slow(self.device(), self.number());
-        });
+        })
     }
 
-    /// Moves the queue pair to its error state and waits until it takes no more receives. May
-    /// sleep.
-    fn wait_for_shared_receives(&self) {
+    /// Moves the queue pair to its error state and waits until it takes no more receives. May sleep.
+    fn wait_for_shared_receives(&self) -> Result<(), Stuck> {
         // An error is ignored: the drain of the sends, which follows, tries again.
         let _ = self.stop();
         // iWARP does not have the event. There, a queue pair in the error state takes no receives.
-        if self.device().is_rnic() {
-            return;
-        }
-        if !self.last_receive.wait_timeout(LAST_RECEIVE) {
-            pr_warn!(
-                "{}: queue pair {}: drain: timed out waiting for LAST_WQE_REACHED\n",
-                self.device().name(),
-                self.number()
-            );
+        let is_last = self.device().is_rnic() || self.last_receive.wait_timeout(LAST_RECEIVE);
+        match is_last {
+            true => Ok(()),
+            false => Err(Stuck::LastReceive),
         }
     }
 
@@ -248,8 +342,8 @@ impl<E: QpContext> QueuePair<E> {
     }
 }
 
-/// Moves a queue pair to its error state, posts a marker behind the work requests of one direction, and
-/// waits for the marker's completion in `cq`. If the device refuses that, calls `by_driver` if the driver
+/// Moves a queue pair to its error state, posts `marker` behind the work requests of one direction, and
+/// waits for its completion in `cq`. If the device refuses that, calls `by_driver` if the driver
 /// has its own drain, and tries again otherwise.
 ///
 /// If only its owner polls `cq`, this thread polls it meanwhile: the caller is within
@@ -257,35 +351,35 @@ impl<E: QpContext> QueuePair<E> {
 ///
 /// # Safety
 ///
-/// The queue pair must be alive. `device` must be its device, and `cq` the completion queue of the
-/// direction of `post` and `by_driver`, with an entry for the marker.
+/// The queue pair must be alive, and `marker` as long as it is posted. `device` must be the device, `marker` that
+/// of the direction of `post` and `by_driver`, and `cq` the completion queue of that direction, with an entry
+/// for the marker. One thread at a time may use the marker.
 unsafe fn drain_by_marker(
     queue: *mut bindings::ib_qp,
     device: &Device,
     cq: &CompletionQueue,
+    marker: &Marker,
     post: unsafe fn(&Marker, *mut bindings::ib_qp) -> Result,
     by_driver: unsafe extern "C" fn(*mut bindings::ib_qp),
-) {
-    pin_init::stack_pin_init!(let marker = Marker::new());
+) -> Result<(), Stuck> {
     let mut warn_at = Some(Deadline::after(WARN_AFTER));
-    loop {
+    while !marker.is_posted() {
         // SAFETY: By the safety requirements the queue pair is alive.
-        let posted = unsafe { stop(queue) }.and_then(|()| {
+        let stopped = unsafe { stop(queue) };
+        let posted = stopped.and_then(|()| {
             // SAFETY: By the safety requirements the queue pair is alive, and the completion queue has
-            // an entry for the marker. The queue pair is in the error state. The marker is awaited
-            // below.
-            unsafe { post(&marker, queue) }
+            // an entry for the marker, which stays valid. The queue pair is in the error state.
+            unsafe { post(marker, queue) }
         });
         let Err(error) = posted else {
-            // SAFETY: By the safety requirements the queue pair is alive. Its number is constant.
-            let number = unsafe { (*queue).qp_num };
-            return cq.wait(&marker.handled, || report_slow(device, number));
+            break;
         };
         // The queue is full. The work requests before the marker complete meanwhile.
         let is_full = error == ENOMEM;
         if !is_full && device.has_drain() {
             // SAFETY: As for the marker.
-            return unsafe { by_driver(queue) };
+            unsafe { by_driver(queue) };
+            return stopped.map_err(|_| Stuck::NoErrorState);
         }
         if warn_at.is_some_and(|warn_at| !is_full || warn_at.left() == Msecs::new(0)) {
             warn_at = None;
@@ -294,6 +388,9 @@ unsafe fn drain_by_marker(
         }
         cq.pass_time();
     }
+    // SAFETY: By the safety requirements the queue pair is alive. Its number is constant.
+    let number = unsafe { (*queue).qp_num };
+    cq.wait(&marker.handled, || report_slow(device, number))
 }
 
 fn report_slow(device: &Device, number: u32) {

@@ -5,6 +5,10 @@
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `struct ib_qp_init_attr`
 
 use super::{
+    cq_entries::{
+        QpCqEntries,
+        ReceiveEntries, //
+    },
     qp_type::sealed::Sealed,
     QpCap,
     QpContext,
@@ -14,7 +18,10 @@ use super::{
 use crate::{
     bindings,
     rdma::{
-        cq::CompletionQueue,
+        cq::{
+            CompletionQueue,
+            CqEntries, //
+        },
         device::{
             Device,
             DeviceRef, //
@@ -38,6 +45,18 @@ pub(in crate::rdma) trait Srq: Send + Sync {
 
     /// Returns the protection domain of the receives.
     fn protection_domain(&self) -> &Arc<ProtectionDomain>;
+
+    /// Takes entries of `cq` for all receives of the queue, unless another queue pair has done so. A queue
+    /// pair that takes its receives from the queue calls this before it is created. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `ENOSPC` if `cq` has too few entries; `ENOMEM`.
+    fn take_entries(&self, cq: &Arc<CompletionQueue>) -> Result;
+
+    /// Returns the entries of `cq` with the last queue pair that has called
+    /// [`take_entries`](Self::take_entries) for it. May sleep.
+    fn put_entries(&self, cq: &CompletionQueue);
 }
 
 /// Initial attributes of a queue pair with context `E`.
@@ -115,6 +134,24 @@ impl<E: QpContext> QpInitAttr<E> {
     pub(super) fn rdma_rw_requests(&self) -> u32 {
         self.rdma_rw
             .map_or(0, |cap| cap.requests(self.device(), self.capacity))
+    }
+
+    /// Takes the entries of the completion queues that the queue pair can fill. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `ENOSPC` if a completion queue has too few; `ENOMEM`.
+    pub(super) fn take_cq_entries(&self) -> Result<QpCqEntries> {
+        // One for each work request, and one for the marker of the drain.
+        let sends = self.capacity.sends.saturating_add(self.rdma_rw_requests());
+        let sends = CqEntries::take(&self.send_cq, sends.saturating_add(1))?;
+        let receives = match &self.srq {
+            Some(srq) => ReceiveEntries::shared(srq, &self.receive_cq)?,
+            None => {
+                ReceiveEntries::own(&self.receive_cq, self.capacity.receives.saturating_add(1))?
+            }
+        };
+        Ok(QpCqEntries::new(sends, receives))
     }
 
     /// Returns the device of the protection domain.

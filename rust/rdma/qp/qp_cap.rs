@@ -26,7 +26,8 @@ pub struct QpCap {
 }
 
 impl QpCap {
-    /// Returns the number of entries that a completion queue for both directions needs.
+    /// Returns the number of entries that the queue pair takes from a completion queue for both directions,
+    /// without those of [`RdmaRwCap::requests`] and of the receives of a shared queue.
     pub fn completions(&self) -> u32 {
         // One for each work request, and one for each of the two drain markers.
         self.sends.saturating_add(self.receives).saturating_add(2)

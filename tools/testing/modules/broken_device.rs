@@ -28,12 +28,20 @@ use kernel::{
 use pair::{
     CompletionSink,
     ConnectedQp,
-    Work, //
+    Work,
+    LIMIT,
+    ONE_MESSAGE, //
 };
 use rrdma::{
     rdma::{
+        cq::{
+            CompletionQueue,
+            NotifiedQueue,
+            Poll, //
+        },
         device::Mtu,
         dma::Direction,
+        qp::QpInitAttr,
         srq::SharedReceiveQueue,
         wr::{
             Batch,
@@ -85,6 +93,9 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, StepError> {
         "hold" => env.hold(),
         "dereg" => env.region()?,
         "destroy_srq" => env.shared_receives()?,
+        "deaf" => env.deaf()?,
+        "last" => env.last()?,
+        "undrained" => env.undrained()?,
         _ => env.drain()?,
     }
     Ok(Summary::new(fmt!("all memory returned")))
@@ -168,6 +179,55 @@ impl TestEnv<'_> {
         }
         end.queue().drain();
         expect_equal("receives returned by the drain", end.returned(), 2)
+    }
+
+    /// The completion queue breaks, and the marker of the drain does not complete: the queue pair is kept.
+    fn deaf(&self) -> Result<(), StepError> {
+        let (device, wake) = (self.0.device().clone(), self.0.task.wake().clone());
+        let entries = ONE_MESSAGE.completions();
+        let mut queue =
+            NotifiedQueue::new(device, entries, 0, wake, task::NAME).step("completion queue")?;
+        let cq = queue.completion_queue().clone();
+        let end = ConnectedQp::loopback(self.0, cq.clone(), ONE_MESSAGE)?;
+        end.post_receive(Work::new(self.0.device(), BYTES, Direction::FromDevice)?)?;
+        expect_equal("completions", queue.poll(1), 0)?;
+        self.0
+            .task
+            .wait_for("error of the completion queue", LIMIT, || {
+                cq.is_broken().then_some(())
+            })?;
+        end.queue().drain();
+        expect_equal("receives returned by the drain", end.returned(), 0)
+    }
+
+    /// The drain does not learn that the last shared receive is taken: the queue pair is kept.
+    fn last(&self) -> Result<(), StepError> {
+        let pd = self.0.pd.clone();
+        let shared = SharedReceiveQueue::new(pd.clone(), 1, |_| ()).step("shared receive queue")?;
+        let init = |is_sharing| {
+            let entries = ONE_MESSAGE.completions().saturating_add(1);
+            let device = self.0.device().clone();
+            let cq = CompletionQueue::alloc(device, entries, 0, Poll::SoftIrq, task::NAME);
+            let cq = cq.step("completion queue")?;
+            let parts = QpInitAttr::new(pd.clone(), cq, ONE_MESSAGE);
+            let parts = match is_sharing {
+                true => parts.with_shared_receives(shared.clone()),
+                false => parts,
+            };
+            pair::init_qp(self.0, parts)
+        };
+        let ends = ((self.0, init(true)?), (self.0, init(false)?));
+        let (end, _other) = pair::join(ends.0, ends.1, Mtu::Bytes256)?;
+        drop(end);
+        Ok(())
+    }
+
+    /// Neither the device nor the drain of the driver stops the queue pair, which is kept.
+    fn undrained(&self) -> Result<(), StepError> {
+        let (end, _peer) = self.connect()?;
+        end.post_receive(Work::new(self.0.device(), BYTES, Direction::FromDevice)?)?;
+        end.queue().drain();
+        expect_equal("receives returned by the drain", end.returned(), 0)
     }
 
     /// The peer may access the region until it is deregistered.

@@ -3,8 +3,8 @@
 //! Tests the pollers of completion queues, and the contexts of completion handlers.
 //!
 //! - [`one_poller`]: a queue that its owner polls has one poller at a time.
-//! - [`overrun`]: a completion queue with too few entries.
 //! - [`partial_post`]: an operation that was posted in part.
+//! - [`too_small`]: a completion queue with too few entries.
 
 use common::{
     port_gid::PortGid,
@@ -69,13 +69,13 @@ use rrdma::{
 mod common;
 #[path = "cq_polling/one_poller.rs"]
 mod one_poller;
-#[path = "cq_polling/overrun.rs"]
-mod overrun;
 #[path = "../../../samples/pair/pair.rs"]
 #[allow(dead_code)]
 mod pair;
 #[path = "cq_polling/partial_post.rs"]
 mod partial_post;
+#[path = "cq_polling/too_small.rs"]
+mod too_small;
 
 module! {
     type: task::Handle,
@@ -88,7 +88,7 @@ module! {
 rrdma::parameters! {
     device: Text<63> = "", "RDMA device name; empty: first device with an active port";
     gid_index: Number<0, 255> = 0, "GID index of port 1; default 0";
-    overrun: Bool = false, "at the end, overrun a completion queue with too few entries";
+    part: Text<15> = "", "what to test, too_small; empty: the pollers";
 }
 
 /// Maximum number of completions that a poll handles.
@@ -98,12 +98,14 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, StepError> {
     let device = task.device(&parameters::device.get())?;
     let gid_index = parameters::gid_index.get();
     let port_gid = PortGid::new(task, &device, gid_index)?;
-    partial_post::run(&port_gid)?;
-    polled_as_they_go(&port_gid)?;
-    one_poller::run(&port_gid)?;
-    refusals(&port_gid)?;
-    if parameters::overrun.get() {
-        overrun::run(&port_gid)?;
+    match &*parameters::part.get() {
+        "too_small" => too_small::run(&port_gid)?,
+        _ => {
+            partial_post::run(&port_gid)?;
+            polled_as_they_go(&port_gid)?;
+            one_poller::run(&port_gid)?;
+            refusals(&port_gid)?;
+        }
     }
     Ok(Summary::new(fmt!("one handler at a time")))
 }

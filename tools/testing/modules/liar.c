@@ -11,6 +11,14 @@
  *          is full).
  * event    A queue pair has a fatal error before it is returned to its creator
  *          (bnxt_re, when the device recovers).
+ * deaf     No completion is polled, and each queue that is polled has an error.
+ * last     No queue pair reports its last shared receive (irdma, qedr).
+ * undrained
+ *          The device refuses to move a queue pair to its error state, and the
+ *          driver has drain operations, which do nothing.
+ *
+ * When the module is unloaded, the completions are there, and the queue pair that
+ * was moved to its error state last reports its last shared receive.
  *
  * Others fail three times:
  *
@@ -22,6 +30,7 @@
  */
 
 #include <linux/module.h>
+#include <linux/rcupdate.h>
 #include <rdma/ib_verbs.h>
 
 static char *device = "";
@@ -35,6 +44,10 @@ MODULE_PARM_DESC(lie, "operation to replace");
 static atomic_t refusals = ATOMIC_INIT(3);
 static struct ib_device *victim;
 static struct ib_device_ops honest;
+
+/* Handler of the core for the events of queue pairs, and the event that it did not get. */
+static void (*honest_handler)(struct ib_event *event, void *context);
+static struct ib_event kept;
 
 static bool refused(void)
 {
@@ -98,6 +111,43 @@ static int create_with_event(struct ib_qp *qp, struct ib_qp_init_attr *attr, str
 	return ret;
 }
 
+static int poll_nothing(struct ib_cq *cq, int count, struct ib_wc *wc)
+{
+	struct ib_event error = {
+		.device = cq->device,
+		.element.cq = cq,
+		.event = IB_EVENT_CQ_ERR,
+	};
+
+	if (cq->event_handler)
+		cq->event_handler(&error, cq->cq_context);
+	return 0;
+}
+
+static void keep_last(struct ib_event *event, void *context)
+{
+	if (event->event == IB_EVENT_QP_LAST_WQE_REACHED)
+		kept = *event;
+	else
+		honest_handler(event, context);
+}
+
+static int create_and_keep_last(struct ib_qp *qp, struct ib_qp_init_attr *attr,
+				struct ib_udata *udata)
+{
+	honest_handler = qp->event_handler;
+	qp->event_handler = keep_last;
+	return honest.create_qp(qp, attr, udata);
+}
+
+static int refuse_any_error(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
+			    struct ib_udata *udata)
+{
+	if (attr->qp_state == IB_QPS_ERR)
+		return -EIO;
+	return honest.modify_qp(qp, attr, mask, udata);
+}
+
 static int refuse_error(struct ib_qp *qp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata)
 {
 	if (attr->qp_state == IB_QPS_ERR && refused())
@@ -139,7 +189,14 @@ static int replace(struct ib_device_ops *ops)
 		ops->drain_sq = ops->drain_rq = drain_nothing;
 	else if (!strcmp(lie, "event"))
 		ops->create_qp = create_with_event;
-	else if (!strcmp(lie, "error"))
+	else if (!strcmp(lie, "deaf"))
+		ops->poll_cq = poll_nothing;
+	else if (!strcmp(lie, "last"))
+		ops->create_qp = create_and_keep_last;
+	else if (!strcmp(lie, "undrained")) {
+		ops->modify_qp = refuse_any_error;
+		ops->drain_sq = ops->drain_rq = drain_nothing;
+	} else if (!strcmp(lie, "error"))
 		ops->modify_qp = refuse_error;
 	else if (!strcmp(lie, "dereg"))
 		ops->dereg_mr = refuse_dereg;
@@ -166,6 +223,12 @@ static int liar_add(struct ib_device *added)
 static void liar_remove(struct ib_device *removed, void *data)
 {
 	removed->ops = honest;
+	/* Wait until no task is in one of the functions above. */
+	synchronize_rcu_tasks();
+	if (kept.device) {
+		kept.element.qp->event_handler = honest_handler;
+		honest_handler(&kept, kept.element.qp->qp_context);
+	}
 	victim = NULL;
 }
 

@@ -13,7 +13,10 @@ use crate::{
         ib_post_recv,
         ib_post_send, //
     },
-    sync::TimedCompletion, //
+    sync::{
+        RelaxedBool,
+        TimedCompletion, //
+    }, //
 };
 use core::ptr;
 use kernel::{
@@ -22,31 +25,38 @@ use kernel::{
     types::Opaque, //
 };
 
-/// A marker, pinned until it has completed.
+/// A marker. It is part of its queue pair, which is not freed before the marker has completed.
 #[pin_data]
-pub(super) struct Marker {
+pub(in crate::rdma::qp) struct Marker {
     #[pin]
     cqe: Opaque<bindings::ib_cqe>,
     #[pin]
     pub(super) handled: TimedCompletion,
+    /// Posted. A drain that gives up waiting is continued later, and must not post the marker again.
+    posted: RelaxedBool,
 }
 
 impl Marker {
-    pub(super) fn new() -> impl PinInit<Self> {
+    pub(in crate::rdma::qp) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             cqe: Opaque::new(bindings::ib_cqe {
                 done: Some(Self::done),
             }),
             handled <- TimedCompletion::new(),
+            posted: RelaxedBool::new(false),
         })
+    }
+
+    pub(super) fn is_posted(&self) -> bool {
+        self.posted.get()
     }
 
     /// Posts the marker behind the sends, as an RDMA write of zero bytes.
     ///
     /// # Safety
     ///
-    /// `qp` must be a queue pair in its error state, whose completion queue has a free entry. If
-    /// this succeeds, the marker must stay valid until it has completed.
+    /// `qp` must be a queue pair in its error state, whose completion queue has a free entry. The marker must
+    /// not be posted. If this succeeds, it must stay valid until it has completed.
     pub(super) unsafe fn post_send(&self, qp: *mut bindings::ib_qp) -> Result {
         let mut write = bindings::ib_rdma_wr {
             wr: bindings::ib_send_wr {
@@ -59,21 +69,25 @@ impl Marker {
         let mut bad = ptr::null();
         // SAFETY: `qp` is alive by the safety requirements. `write` is a complete work request of
         // its opcode.
-        to_result(unsafe { ib_post_send(qp, (&raw const write).cast(), &mut bad) })
+        to_result(unsafe { ib_post_send(qp, (&raw const write).cast(), &mut bad) })?;
+        self.posted.set(true);
+        Ok(())
     }
 
     /// Posts the marker behind the receives.
     ///
     /// # Safety
     ///
-    /// `qp` must be a queue pair in its error state, whose completion queue has a free entry. If
-    /// this succeeds, the marker must stay valid until it has completed.
+    /// `qp` must be a queue pair in its error state, whose completion queue has a free entry. The marker must
+    /// not be posted. If this succeeds, it must stay valid until it has completed.
     pub(super) unsafe fn post_receive(&self, qp: *mut bindings::ib_qp) -> Result {
         let mut receive: bindings::ib_recv_wr = pin_init::zeroed();
         receive.__bindgen_anon_1.wr_cqe = self.cqe.get();
         // SAFETY: `qp` is alive by the safety requirements. The receive without a buffer is
         // well-formed.
-        to_result(unsafe { ib_post_recv(qp, &receive) })
+        to_result(unsafe { ib_post_recv(qp, &receive) })?;
+        self.posted.set(true);
+        Ok(())
     }
 
     /// Completes `handled`.

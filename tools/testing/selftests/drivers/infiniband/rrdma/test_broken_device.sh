@@ -46,6 +46,22 @@ events_of_incomplete_queue_pairs() {
 	! sample_says '^queue pair: ' || fail "the context of a queue pair got an event: $SAID"
 }
 
+# keeps LIE REASON: run the test module on a device that tells this lie. A drain gives up, says so, and keeps its
+# queue pair until the device no longer lies.
+keeps() {
+	explain "rrdma: $DEVICE: (queue pair [0-9]+: cannot drain: $2; |CQ error: )"
+	liar "$1"
+	sample_load test_broken_device "device=$DEVICE" "gid_index=$(gid_index "$DEVICE" "$OWN4")" "lie=$1"
+	sample_done 100
+	[[ $(rdma resource show qp) == *'comm [rrdma_test_broke'* ]] || fail "no queue pair is kept: $(rdma resource show qp)"
+	[ "$(logged "rrdma: $DEVICE: queue pair [0-9]+: cannot drain: $2; ")" -ge 1 ] || fail "$(kernel_log | tail -3)"
+	run modprobe -r rrdma_test_liar
+	sample_unload
+}
+
+drain_without_completions() { keeps deaf 'the completion queue has lost a completion'; }
+drain_without_the_last_receive() { keeps last 'timed out waiting for LAST_WQE_REACHED'; }
+drain_without_the_error_state() { keeps undrained 'the device refuses the error state'; }
 error_state_is_refused() { refuses error drain; }
 deregistration_is_refused() { refuses dereg 'deregister a memory region'; }
 end_of_a_queue_pair_is_refused() { refuses destroy_qp 'destroy a queue pair'; }
@@ -76,6 +92,9 @@ main setup \
 	posts_that_are_refused_without_the_request \
 	drain_of_the_driver_that_gives_up \
 	events_of_incomplete_queue_pairs \
+	drain_without_completions \
+	drain_without_the_last_receive \
+	drain_without_the_error_state \
 	error_state_is_refused \
 	deregistration_is_refused \
 	end_of_a_queue_pair_is_refused \

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Credits of the send queue.
+//! Credits: the free entries of a queue.
+//!
+//! The device never finds a queue full, because each entry needs a credit.
 
 use core::sync::atomic::{
     AtomicI32,
@@ -8,38 +10,43 @@ use core::sync::atomic::{
 };
 use kernel::prelude::*;
 
-/// Credits of the send queue: one for each work request that it was created for.
+/// Credits of a queue: one for each entry that it was created for.
 ///
-/// The device never finds its queue full, because each work request needs a credit. That matters
-/// on a device that does not report which work requests it took before its queue was full: erdma
-/// returns the first one in any case.
+/// - Send queue: one for each work request. A device may not report which work requests it took before
+///   its queue was full: erdma returns the first one in any case. Each operation changes the counter
+///   twice, unless it holds its credits, see [`CreditedMessage`](crate::rdma::wr::CreditedMessage).
+/// - Completion queue: those that its queue pairs can fill, see [`CqEntries`](super::cq::CqEntries).
 ///
-/// All threads that use a queue pair share its send queue, so there is one counter. Each operation
-/// changes it twice, unless it holds its credits, see
-/// [`CreditedMessage`](crate::rdma::wr::CreditedMessage).
-pub(in crate::rdma) struct SqCredits {
+/// All threads that use a queue share one counter.
+pub(in crate::rdma) struct Credits {
     // From `core`, as only Rust accesses it, and each I/O changes it: no function call. Negative
     // while a thread takes more than there are.
     free: AtomicI32,
     all: u32,
 }
 
-impl SqCredits {
-    /// Creates credits for `all` work requests.
+impl Credits {
+    /// Creates credits for `all` entries.
     pub(super) fn new(all: u32) -> Self {
         Self {
-            // A send queue has fewer entries than the maximum.
+            // A queue has fewer entries than the maximum.
             free: AtomicI32::new(all.try_into().unwrap_or(i32::MAX)),
             all,
         }
     }
 
-    /// Returns whether the send queue was created without credits. Any context.
+    /// Returns whether the queue was created without entries. Any context.
     pub(in crate::rdma) fn is_empty(&self) -> bool {
         self.all == 0
     }
 
-    /// Takes credits. Any context.
+    /// Returns the number of entries.
+    pub(in crate::rdma) fn total(&self) -> u32 {
+        self.all
+    }
+
+    /// Takes credits, not much more than the total: many threads at once must not make the counter overflow.
+    /// Any context.
     ///
     /// # Errors
     ///
