@@ -248,6 +248,10 @@ pub struct QueuePair<E: QpContext> {
     closed: RelaxedBool,
     /// No receives can be posted: the queue pair is closed, or has a shared receive queue.
     no_receives: RelaxedBool,
+    /// The connection has an initiator depth of 0: a read or atomic operation would never be sent.
+    no_reads: RelaxedBool,
+    /// A read was refused, and a message logged.
+    read_refused: RelaxedBool,
     #[pin]
     drain_state: Mutex<DrainState>,
     #[pin]
@@ -313,6 +317,8 @@ impl<E: QpContext> QueuePair<E> {
             }),
             closed: RelaxedBool::new(false),
             no_receives: RelaxedBool::new(init_attr.srq.is_some()),
+            no_reads: RelaxedBool::new(false),
+            read_refused: RelaxedBool::new(false),
             drain_state <- new_mutex!(DrainState::Live, "rrdma::QueuePair"),
             sends <- Sends::new(),
             send_marker <- Marker::new(),
@@ -422,6 +428,35 @@ impl<E: QpContext> QueuePair<E> {
     /// Returns whether the queue pair refuses posting. Any context.
     pub(super) fn is_closed(&self) -> bool {
         self.closed.get()
+    }
+
+    /// Sets how many RDMA reads and atomic operations may be outstanding, when that is known. Any context.
+    pub(super) fn set_initiator_depth(&self, depth: u8) {
+        self.no_reads.set(depth == 0);
+    }
+
+    /// Refuses RDMA reads and atomic operations if the connection has an initiator depth of 0. Logs that once.
+    /// Any context.
+    #[inline]
+    pub(super) fn check_reads(&self) -> Result {
+        match self.no_reads.get() {
+            true => Err(self.refuse_read()),
+            false => Ok(()),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn refuse_read(&self) -> Error {
+        if !self.read_refused.get() {
+            self.read_refused.set(true);
+            pr_err!(
+                "{}: queue pair {}: RDMA read refused: the connection has an initiator depth of 0\n",
+                self.device().name(),
+                self.number()
+            );
+        }
+        EINVAL
     }
 
     /// Sets whether nothing can be posted, which holds in the RESET state of a new queue pair. A

@@ -34,6 +34,7 @@ impl<E: Endpoint> Connected<E> {
         peer: PeerParameters,
         rd_atomic: RdAtomicLimits,
     ) -> Self {
+        queue.set_initiator_depth(rd_atomic.initiator_depth);
         Self {
             id,
             queue,

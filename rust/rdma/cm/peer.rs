@@ -78,8 +78,8 @@ pub struct Parameters<'a> {
     /// RDMA reads and atomics that the peer may have outstanding towards us; 0 refuses them.
     /// Limited to what the device supports and, in a reply, to what the peer requests.
     pub responder_resources: u8,
-    /// RDMA reads and atomics that we may have outstanding towards the peer; with 0, a posted read
-    /// is never sent. Limited in the same way.
+    /// RDMA reads and atomics that we may have outstanding towards the peer; with 0,
+    /// [`Chain::read`](crate::rdma::wr::Chain::read) fails. Limited in the same way.
     pub initiator_depth: u8,
     /// Retransmissions before the connection fails, at most 7. Not used in a reply: the value of
     /// the request applies to both sides.

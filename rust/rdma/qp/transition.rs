@@ -204,5 +204,8 @@ pub(super) fn reach<E: QpContext, A: sealed::Attributes>(
     // that the attributes name; the core takes its own references.
     to_result(unsafe { bindings::ib_modify_qp(queue.as_raw(), &mut raw, mask as i32) })
         .map_err(|error| fail(Cause::Refused(error)))?;
+    if mask & bindings::ib_qp_attr_mask_IB_QP_MAX_QP_RD_ATOMIC != 0 {
+        queue.set_initiator_depth(raw.max_rd_atomic);
+    }
     Ok(port)
 }

@@ -375,6 +375,7 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
     ///
     /// - `EINVAL`: the memory is mapped for another device or not for writing by the device, or the
     ///   source is shorter than the pieces.
+    /// - `EINVAL`: the connection has an initiator depth of 0, so the device would never send the read.
     /// - `ENOBUFS`: there is no room for another work request or its memory pieces.
     /// - `EOPNOTSUPP`: an iWARP device, which reads only into registered memory.
     #[inline]
@@ -385,6 +386,7 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
         if self.queue.device().is_rnic() {
             return Err(EOPNOTSUPP);
         }
+        self.queue.check_reads()?;
         let sge_list = self.sge_builder().gather(pieces, Sge::as_sink)?;
         self.push_remote(bindings::ib_wr_opcode_IB_WR_RDMA_READ, sge_list, source, 0)
     }
@@ -395,6 +397,7 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
     /// # Errors
     ///
     /// - `EINVAL`: `target` is shorter than a word or not aligned to one.
+    /// - `EINVAL`: the connection has an initiator depth of 0, as for [`read`](Self::read).
     /// - `EINVAL`: `before` is not one word, or is mapped for another device or not for writing by
     ///   the device.
     /// - `ENOBUFS`: there is no room for another work request or its memory piece.
@@ -513,6 +516,7 @@ impl<'a, 'q, E: QpContext> Chain<'a, 'q, E> {
         if !self.queue.device().has_atomics() {
             return Err(EOPNOTSUPP);
         }
+        self.queue.check_reads()?;
         let target = target.part(0, ATOMIC_BYTES)?;
         if target.address % u64::from(ATOMIC_BYTES) != 0 || before.length() != ATOMIC_BYTES {
             return Err(EINVAL);

@@ -11,6 +11,7 @@ use common::{
     step_error::{
         expect_equal,
         expect_error,
+        expect_unposted,
         Step,
         StepError, //
     },
@@ -54,6 +55,7 @@ use rrdma::{
             Direction,
             DmaBuffer, //
         },
+        mr::RemoteKey,
         path::Path,
         pd::ProtectionDomain,
         qp::{
@@ -142,6 +144,7 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, StepError> {
         env.fill()?;
     }
     env.owned()?;
+    env.no_reads()?;
     env.refusals()?;
     env.paths()?;
     Ok(Summary::new(fmt!(
@@ -402,6 +405,27 @@ impl TestEnv<'_> {
             .post_receive(Operation::new(receive).step("receive")?)
             .step("receive")?;
         self.flushes(rts, 1)
+    }
+
+    /// A read on a connection with an initiator depth of 0, which the device would never send, is refused.
+    fn no_reads(&self) -> Result<(), StepError> {
+        let init = Rc::init(self.create()?, self.port).step("initialise")?;
+        let rtr = Rc::rtr(init, self.to_self()?).step("ready to receive")?;
+        let attributes = rc::Rts {
+            max_rd_atomic: 0,
+            ..RC_RTS
+        };
+        let rts = rtr.into_rts(attributes).step("ready to send")?;
+        let source = RemoteKey {
+            address: 0,
+            length: 64,
+            rkey: 0,
+        };
+        let read = rts.queue_pair().post_send(self.receive()?, |buf, chain| {
+            chain.read([buf.0.sge()], source)
+        });
+        expect_unposted("read without depth", read, EINVAL)?;
+        Ok(())
     }
 
     /// Destroys a queue pair with a full queue, once for each direction. The device may round up the

@@ -5,11 +5,15 @@
 
 . "$(dirname "$0")/lib.sh"
 
+# The test module posts a read on such a connection.
+READ_REFUSED='rrdma_rxe0: queue pair [0-9]+: RDMA read refused: the connection has an initiator depth of 0'
+
 requirements() {
 	need_sample test_qp_states
 }
 
 setup() {
+	explain "rrdma: $READ_REFUSED"
 	network
 }
 
@@ -58,6 +62,7 @@ refuses() {
 
 what_cannot_be_is_refused_by_name() {
 	walks "$OWN4"
+	same "refused reads in the log" 1 "$(logged "$READ_REFUSED")"
 	refuses 'RESET to INIT: the port has no P_Key at index 65535'
 	refuses "INIT to RTR: path MTU 2048 exceeds the port's active MTU 1024"
 	refuses 'INIT to RTR: 255 outstanding reads, the device has at most [0-9]+'
