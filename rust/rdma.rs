@@ -31,5 +31,6 @@ pub mod path;
 pub mod pd;
 pub mod qp;
 pub mod rw;
+mod sleeping_drop;
 pub mod srq;
 pub mod wr;

@@ -78,6 +78,12 @@ __rrdma_helper void rrdma_helper_reinit_completion_locked(struct completion *x)
 	raw_spin_unlock_irqrestore(&x->wait.lock, flags);
 }
 
+/* Without CONFIG_PREEMPT_COUNT, this knows of interrupts and softirqs only. */
+__rrdma_helper bool rrdma_helper_may_sleep(void)
+{
+	return !in_atomic() && !irqs_disabled() && !rcu_preempt_depth();
+}
+
 __rrdma_helper struct workqueue_struct *rrdma_helper_system_dfl_wq(void)
 {
 	return system_dfl_wq;

@@ -23,6 +23,7 @@
 use super::{
     cq::Received,
     device::{
+        DeviceRef,
         Mtu,
         Port, //
     },
@@ -33,6 +34,10 @@ use super::{
         Qpn,
         QueuePair,
         Ud, //
+    },
+    sleeping_drop::{
+        OfDevice,
+        SleepingDrop, //
     },
 };
 use crate::{
@@ -62,22 +67,22 @@ pub fn payload<'b>(buffer: &'b [u8], received: &Received<'_>) -> Option<&'b [u8]
 ///
 /// Holds a reference to the GID table entry of its source.
 ///
-/// Dropping a handle sleeps. If a completion may drop the last reference to it, the completion
-/// queue must be polled in a workqueue ([`Poll::Workqueue`](super::cq::Poll)) or by a thread.
-///
+/// May be dropped in any context; a drop in atomic context takes effect later.
+pub struct AddressHandle(SleepingDrop<OwnedAh>);
+
 /// # Invariants
 ///
 /// `raw` is a valid address handle of `pd` that this object owns.
-pub struct AddressHandle {
+struct OwnedAh {
     raw: NonNull<bindings::ib_ah>,
     mtu: Mtu,
     pd: Arc<ProtectionDomain>,
 }
 
 // SAFETY: An address handle may be used and destroyed by any thread.
-unsafe impl Send for AddressHandle {}
+unsafe impl Send for OwnedAh {}
 // SAFETY: An address handle may be used and destroyed by any thread.
-unsafe impl Sync for AddressHandle {}
+unsafe impl Sync for OwnedAh {}
 
 impl AddressHandle {
     /// Creates a handle for `path` (`rdma_create_ah`). Sleeps.
@@ -151,28 +156,34 @@ impl AddressHandle {
     fn from_raw(raw: *mut bindings::ib_ah, mtu: Mtu, pd: Arc<ProtectionDomain>) -> Result<Self> {
         let raw = NonNull::new(raw).ok_or(ENOMEM)?;
         // INVARIANT: The callers have created `raw` on `pd` for this object.
-        Ok(Self { raw, mtu, pd })
+        Ok(Self(SleepingDrop::new(OwnedAh { raw, mtu, pd })))
     }
 
     /// Returns the port's MTU at the creation of the handle: the maximum size of a datagram.
     #[inline]
     pub fn mtu(&self) -> Mtu {
-        self.mtu
+        self.0.mtu
     }
 
     /// Returns the protection domain. Only queue pairs of this domain may use the handle.
     #[inline]
     pub fn protection_domain(&self) -> &Arc<ProtectionDomain> {
-        &self.pd
+        &self.0.pd
     }
 
     #[inline]
     pub(super) fn as_raw(&self) -> *mut bindings::ib_ah {
-        self.raw.as_ptr()
+        self.0.raw.as_ptr()
     }
 }
 
-impl Drop for AddressHandle {
+impl OfDevice for OwnedAh {
+    fn device(&self) -> &DeviceRef {
+        self.pd.device()
+    }
+}
+
+impl Drop for OwnedAh {
     fn drop(&mut self) {
         might_sleep();
         // SAFETY: By the type invariant, this object owns the handle. A send keeps its handle until

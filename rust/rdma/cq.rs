@@ -54,7 +54,11 @@ pub(super) use registrations::{
 use super::{
     credits::Credits,
     device::DeviceRef,
-    qp::Stuck, //
+    qp::Stuck,
+    sleeping_drop::{
+        OfDevice,
+        SleepingDrop, //
+    }, //
 };
 use crate::{
     bindings,
@@ -122,7 +126,8 @@ enum CqKind {
 /// these entries when it is created, which fails if too few are free: a completion that finds the queue full
 /// would be lost.
 ///
-/// Must be dropped where it may sleep, and not by a completion handler. Queue pairs hold references
+/// May be dropped in any context; a drop in atomic context takes effect later. It must not be dropped by a
+/// completion handler in a workqueue. Queue pairs hold references
 /// to their completion queues, so no completion can arrive during the drop. But two others may
 /// still use the queue:
 ///
@@ -131,22 +136,26 @@ enum CqKind {
 ///   for it, also if the queue returns to a pool. Otherwise the function could run in a module that
 ///   is being removed.
 ///
+pub struct CompletionQueue {
+    owned: SleepingDrop<OwnedCq>,
+    /// Entries that no queue pair has taken.
+    free: Credits,
+}
+
 /// # Invariants
 ///
 /// `raw` is a completion queue of `device`. This object owns the queue, or `entries` entries of a
 /// pool's queue. If it owns the queue, `cq_context` is the address of its `CqEvents`.
-pub struct CompletionQueue {
+struct OwnedCq {
     raw: NonNull<bindings::ib_cq>,
     kind: CqKind,
-    /// Entries that no queue pair has taken.
-    free: Credits,
     device: DeviceRef,
 }
 
 // SAFETY: The verbs on a completion queue may be called from any thread.
-unsafe impl Send for CompletionQueue {}
+unsafe impl Send for OwnedCq {}
 // SAFETY: The verbs on a completion queue may be called by several threads at once.
-unsafe impl Sync for CompletionQueue {}
+unsafe impl Sync for OwnedCq {}
 
 impl CompletionQueue {
     /// Takes `entries` entries of a queue that the device shares among its users
@@ -244,11 +253,10 @@ impl CompletionQueue {
         let raw = NonNull::new(raw).ok_or(ENOMEM)?;
         // INVARIANT: The callers got `raw` from `device`, and created it with the events in
         // `kind`.
+        let owned = OwnedCq { raw, kind, device };
         let this = Self {
-            raw,
-            kind,
+            owned: SleepingDrop::new(owned),
             free: Credits::new(entries),
-            device,
         };
         Ok(Arc::new(this, GFP_KERNEL)?)
     }
@@ -263,8 +271,10 @@ impl CompletionQueue {
     /// - `EINVAL`: a value exceeds the device's limit, see
     ///   [`Attributes`](super::device::Attributes).
     pub fn set_moderation(&self, count: u16, period: u16) -> Result {
-        // SAFETY: `raw` is alive by the type invariant.
-        to_result(unsafe { bindings::rdma_set_cq_moderation(self.raw.as_ptr(), count, period) })
+        // SAFETY: `raw` is alive by the invariant of `OwnedCq`.
+        to_result(unsafe {
+            bindings::rdma_set_cq_moderation(self.owned.raw.as_ptr(), count, period)
+        })
     }
 
     /// Returns whether the queue failed (`IB_EVENT_CQ_ERR`): it overran, and a completion is lost.
@@ -274,7 +284,7 @@ impl CompletionQueue {
     /// [`QueuePair::drain`](super::qp::QueuePair::drain). The completion queue has an entry for each work
     /// request that can be posted, so the device or its driver is at fault.
     pub fn is_broken(&self) -> bool {
-        match &self.kind {
+        match &self.owned.kind {
             CqKind::Pool { .. } => false,
             CqKind::Allocated(events) | CqKind::Created(events) => events.is_broken(),
         }
@@ -282,23 +292,18 @@ impl CompletionQueue {
 
     /// Returns the device.
     pub fn device(&self) -> &DeviceRef {
-        &self.device
+        &self.owned.device
     }
 
     /// Returns whether only the owner and drains poll the queue.
     pub(super) fn is_polled_by_owner(&self) -> bool {
-        self.poll_context() == bindings::ib_poll_context_IB_POLL_DIRECT
-    }
-
-    fn poll_context(&self) -> bindings::ib_poll_context {
-        // SAFETY: `raw` is alive by the type invariant, and `poll_ctx` is constant.
-        unsafe { (*self.raw.as_ptr()).poll_ctx }
+        self.owned.poll_context() == bindings::ib_poll_context_IB_POLL_DIRECT
     }
 
     /// Polls the queue on behalf of its owner. Returns the number of handled completions.
     #[inline]
     fn poll_as_owner(&self, budget: u32) -> u32 {
-        match &self.kind {
+        match &self.owned.kind {
             CqKind::Pool { .. } => 0,
             CqKind::Allocated(events) | CqKind::Created(events) => {
                 events.polled_by_owner(|| direct::process(self, budget))
@@ -312,7 +317,7 @@ impl CompletionQueue {
     /// When this returns, the handlers of all earlier completions have returned: there is one
     /// poller at a time, which handles completions in order. May sleep.
     pub(super) fn drain<R>(&self, drain: impl FnOnce() -> R) -> R {
-        match &self.kind {
+        match &self.owned.kind {
             CqKind::Allocated(events) | CqKind::Created(events) if self.is_polled_by_owner() => {
                 events.polled_by_drain(drain)
             }
@@ -365,6 +370,28 @@ impl CompletionQueue {
         }
     }
 
+    pub(crate) fn as_raw(&self) -> *mut bindings::ib_cq {
+        self.owned.raw.as_ptr()
+    }
+}
+
+/// Returns the number of entries and the completion vector for C, if a queue of the device can have
+/// that many entries. The vector is taken modulo the number of vectors.
+fn sizes(device: &DeviceRef, entries: u32, vector: u32) -> Result<(c_int, c_int)> {
+    let limits = device.attributes();
+    if entries == 0 || entries > limits.max_cqe {
+        return Err(EINVAL);
+    }
+    let vector = vector % limits.completion_vectors.max(1);
+    Ok((entries.try_into()?, vector.try_into()?))
+}
+
+impl OwnedCq {
+    fn poll_context(&self) -> bindings::ib_poll_context {
+        // SAFETY: `raw` is alive by the type invariant, and `poll_ctx` is constant.
+        unsafe { (*self.raw.as_ptr()).poll_ctx }
+    }
+
     /// Waits until the core's poll function has left a shared queue after our last completion. The
     /// pool does not wait for it, and frees the queue with the device. The queue is not disabled,
     /// as it has other users. None of our completions may still arrive. May sleep.
@@ -402,24 +429,15 @@ impl CompletionQueue {
             bindings::irq_poll_enable(iop);
         }
     }
+}
 
-    pub(crate) fn as_raw(&self) -> *mut bindings::ib_cq {
-        self.raw.as_ptr()
+impl OfDevice for OwnedCq {
+    fn device(&self) -> &DeviceRef {
+        &self.device
     }
 }
 
-/// Returns the number of entries and the completion vector for C, if a queue of the device can have
-/// that many entries. The vector is taken modulo the number of vectors.
-fn sizes(device: &DeviceRef, entries: u32, vector: u32) -> Result<(c_int, c_int)> {
-    let limits = device.attributes();
-    if entries == 0 || entries > limits.max_cqe {
-        return Err(EINVAL);
-    }
-    let vector = vector % limits.completion_vectors.max(1);
-    Ok((entries.try_into()?, vector.try_into()?))
-}
-
-impl Drop for CompletionQueue {
+impl Drop for OwnedCq {
     fn drop(&mut self) {
         might_sleep();
         // SAFETY: `raw` is owned by the type invariant. Queue pairs hold references to their

@@ -536,6 +536,11 @@ impl ScatterMap {
         }
     }
 
+    /// Leaves the table mapped for ever. Its memory is freed. Any context.
+    pub(crate) fn leak(&mut self) {
+        self.mapped = 0;
+    }
+
     /// Unmaps and clears the table. Any context.
     #[inline(always)]
     pub(crate) fn unmap(&mut self) {

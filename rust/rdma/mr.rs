@@ -57,7 +57,10 @@ use super::{
         Invalidation,
         RegSeq, //
     },
-    device::Capabilities,
+    device::{
+        Capabilities,
+        DeviceRef, //
+    },
     dma::{
         Direction,
         Entries,
@@ -65,6 +68,11 @@ use super::{
         ScatterMap, //
     },
     pd::ProtectionDomain,
+    sleeping_drop::{
+        may_sleep,
+        OfDevice,
+        SleepingDrop, //
+    }, //
 };
 use crate::{
     bindings,
@@ -84,6 +92,7 @@ use core::{
         UnsafeCell, //
     },
     marker::PhantomData,
+    mem::ManuallyDrop,
     ptr::{
         self,
         NonNull, //
@@ -92,7 +101,8 @@ use core::{
 use kernel::{
     error::from_err_ptr,
     prelude::*,
-    sync::Arc, //
+    sync::Arc,
+    task::might_sleep, //
 };
 
 /// Size in bytes of the pages of a region.
@@ -163,7 +173,7 @@ pub(crate) enum State {
 pub struct Region<D: Scatter> {
     /// Must be the first field. Fields are dropped in order, and the device may access the data until
     /// the region is deregistered.
-    mr: Mr,
+    mr: SleepingDrop<Mr>,
     state: Cell<State>,
     /// Number of the latest registration.
     registered: Cell<RegSeq>,
@@ -205,10 +215,19 @@ struct Mr {
     pd: Arc<ProtectionDomain>,
 }
 
+// SAFETY: This object owns the region, which any thread may deregister.
+unsafe impl Send for Mr {}
+
 impl Mr {
     #[inline]
     fn as_raw(&self) -> *mut bindings::ib_mr {
         self.raw.as_ptr()
+    }
+}
+
+impl OfDevice for Mr {
+    fn device(&self) -> &DeviceRef {
+        self.pd.device()
     }
 }
 
@@ -296,7 +315,7 @@ impl RegionParts {
     }
 
     /// Allocates the parts of a region, which is not registered. Its key is new. May sleep.
-    fn alloc(&mut self) -> Result<(Mr, ScatterMap)> {
+    fn alloc(&mut self) -> Result<(SleepingDrop<Mr>, ScatterMap)> {
         let map = ScatterMap::new(self.pd.clone(), &mut self.tables)?;
         // SAFETY: The protection domain is alive.
         let mr = unsafe { bindings::ib_alloc_mr(self.pd.as_raw(), self.kind, self.pages) };
@@ -309,7 +328,7 @@ impl RegionParts {
             raw: mr,
             pd: self.pd.clone(),
         };
-        Ok((mr, map))
+        Ok((SleepingDrop::new(mr), map))
     }
 }
 
@@ -546,9 +565,16 @@ impl<D: Scatter> Region<D> {
     }
 
     /// Deregisters the region (`ib_dereg_mr`) and returns its data, which no peer can access
-    /// afterwards. Tries until the device does so. Sleeps.
+    /// afterwards. Tries until the device does so. Sleeps. In atomic context, this drops the region instead.
     pub fn dereg(self) -> Option<D> {
-        let Self { mr, mut mapped, .. } = self;
+        might_sleep();
+        if !may_sleep() {
+            // The region would be deregistered later, and a peer may access the data until then.
+            return None;
+        }
+        let this = ManuallyDrop::new(self);
+        // SAFETY: `this` is not dropped, and each field is moved once. The others have no drop.
+        let (mr, mut mapped) = unsafe { (ptr::read(&this.mr), ptr::read(&this.mapped)) };
         drop(mr);
         mapped.release()
     }
@@ -652,6 +678,26 @@ impl<D: Scatter> Region<D> {
     pub fn protection_domain(&self) -> &Arc<ProtectionDomain> {
         &self.mr.pd
     }
+}
+
+impl<D: Scatter> Drop for Region<D> {
+    /// In atomic context, the region is deregistered later. Then the data leaks if the peer may access it.
+    #[inline]
+    fn drop(&mut self) {
+        if self.peer_may_access() && !may_sleep() {
+            leak_data(self.mr.device());
+            self.mapped.leak();
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn leak_data(device: &DeviceRef) {
+    pr_err!(
+        "{}: the data of a memory region leaks: it was dropped in atomic context, and a peer may access it\n",
+        device.name()
+    );
 }
 
 /// Returns the access flags for data that is mapped in `direction`.

@@ -11,7 +11,13 @@
 //! let pd = ProtectionDomain::new(device.clone(), NAME).step("protection domain")?;
 //! ```
 
-use super::device::DeviceRef;
+use super::{
+    device::DeviceRef,
+    sleeping_drop::{
+        OfDevice,
+        SleepingDrop, //
+    }, //
+};
 use crate::bindings;
 use core::ptr::NonNull;
 use kernel::{
@@ -35,10 +41,13 @@ use kernel::{
 ///
 /// No domain has a key that covers all memory (`IB_PD_UNSAFE_GLOBAL_RKEY`).
 ///
+/// May be dropped in any context; a drop in atomic context takes effect later.
+pub struct ProtectionDomain(SleepingDrop<OwnedPd>);
+
 /// # Invariants
 ///
 /// `raw` is a valid domain of `device` that this object owns.
-pub struct ProtectionDomain {
+struct OwnedPd {
     raw: NonNull<bindings::ib_pd>,
     device: DeviceRef,
     serial: u64,
@@ -48,9 +57,9 @@ pub struct ProtectionDomain {
 static SERIAL: Atomic<u64> = Atomic::new(0);
 
 // SAFETY: The verbs that take a domain may be called from any thread.
-unsafe impl Send for ProtectionDomain {}
+unsafe impl Send for OwnedPd {}
 // SAFETY: The verbs that take a domain may be called from any thread.
-unsafe impl Sync for ProtectionDomain {}
+unsafe impl Sync for OwnedPd {}
 
 impl ProtectionDomain {
     /// Allocates a domain (`ib_alloc_pd`). May sleep.
@@ -65,33 +74,33 @@ impl ProtectionDomain {
         let raw = unsafe { bindings::ib_alloc_pd(device.as_raw(), owner.as_char_ptr()) };
         let raw = NonNull::new(from_err_ptr(raw)?).ok_or(ENOMEM)?;
         // INVARIANT: `ib_alloc_pd` has allocated `raw` on `device` for this object.
-        let this = Self {
+        let this = OwnedPd {
             raw,
             device,
             serial: SERIAL.fetch_add(1, ordering::Relaxed),
         };
-        Ok(Arc::new(this, GFP_KERNEL)?)
+        Ok(Arc::new(Self(SleepingDrop::new(this)), GFP_KERNEL)?)
     }
 
     /// Returns the device of the domain. Any context.
     #[inline]
     pub fn device(&self) -> &DeviceRef {
-        &self.device
+        &self.0.device
     }
 
     #[inline]
     pub(crate) fn as_raw(&self) -> *mut bindings::ib_pd {
-        self.raw.as_ptr()
+        self.0.raw.as_ptr()
     }
 
     /// Returns what work requests need to access memory that is mapped for the device.
     #[inline]
     pub(crate) fn local_memory(&self) -> LocalMemory {
         LocalMemory {
-            device: self.device.as_raw(),
-            // SAFETY: `raw` is valid by the type invariant, and the key never changes.
-            lkey: unsafe { (*self.raw.as_ptr()).local_dma_lkey },
-            domain: self.serial,
+            device: self.0.device.as_raw(),
+            // SAFETY: `raw` is valid by the invariant of `OwnedPd`, and the key never changes.
+            lkey: unsafe { (*self.0.raw.as_ptr()).local_dma_lkey },
+            domain: self.0.serial,
         }
     }
 }
@@ -107,7 +116,13 @@ pub(crate) struct LocalMemory {
     pub(in crate::rdma) domain: u64,
 }
 
-impl Drop for ProtectionDomain {
+impl OfDevice for OwnedPd {
+    fn device(&self) -> &DeviceRef {
+        &self.device
+    }
+}
+
+impl Drop for OwnedPd {
     fn drop(&mut self) {
         might_sleep();
         // SAFETY: By the type invariant, this object owns the domain. Queue pairs and regions hold

@@ -9,10 +9,11 @@
 //! [`QpContext`], the consumer's data, which the completion handlers reach through the queue pair.
 //! The type of the context sets the transport service of the queue pair, its [`QpType`].
 //!
-//! Only completions can still use a queue pair that is being dropped. [`QueuePair::drain`] waits
-//! for the last of them, and the drop drains a queue pair that was not drained before. A posted operation
+//! Only completions use a queue pair on their own. [`QueuePair::drain`] waits
+//! for the last of them. A posted operation
 //! with a `CreditedMessage` or an `RdmaRw` has a reference to its queue pair. So the types of a connection
-//! drain its queue pair when they are dropped, by hand ([`Rts`]) or of the connection manager.
+//! drain its queue pair when they are dropped, by hand ([`Rts`]) or of the connection manager. Each queue pair
+//! has such an owner. The last reference to a queue pair must be dropped where it may sleep.
 //!
 //! A queue pair that is connected by hand goes from [`Reset`] to [`Rts`]:
 //!
@@ -125,6 +126,7 @@ use super::{
         LocalMemory,
         ProtectionDomain, //
     },
+    sleeping_drop::may_sleep, //
 };
 use crate::{
     bindings,
@@ -675,6 +677,9 @@ impl<E: QpContext> QueuePair<E> {
 #[pinned_drop]
 impl<E: QpContext> PinnedDrop for QueuePair<E> {
     fn drop(self: Pin<&mut Self>) {
+        if !may_sleep() {
+            return self.leak();
+        }
         // SAFETY: All entries of the list belong to this queue pair. It is drained, and destroyed
         // next.
         unsafe { self.deferred_release.release(self.as_raw()) };
@@ -685,6 +690,32 @@ impl<E: QpContext> PinnedDrop for QueuePair<E> {
             // reference while the queue pair is attached to it.
             unsafe { bindings::ib_destroy_qp_user(self.raw.as_ptr(), ptr::null_mut()) }
         });
+    }
+}
+
+impl<E: QpContext> QueuePair<E> {
+    /// Leaves the queue pair of the device as it is, with all that it uses: destroying it sleeps. A driver must not
+    /// drop the last reference in atomic context. The device is not removed any more. Any context.
+    ///
+    /// An event that is being reported in this moment may still use the context, which is freed. No other can:
+    /// the handler is unregistered.
+    #[cold]
+    #[inline(never)]
+    fn leak(&self) {
+        pr_err!(
+            "{}: queue pair {}: leaks: its last reference was dropped in atomic context\n",
+            self.device().name(),
+            self.number()
+        );
+        // SAFETY: `raw` is alive by the type invariant. Another thread may only read the field.
+        unsafe { (&raw mut (*self.raw.as_ptr()).registered_event_handler).write_volatile(None) };
+        self.deferred_release.leak();
+        core::mem::forget((
+            self.init_attr.pd.clone(),
+            self.init_attr.send_cq.clone(),
+            self.init_attr.receive_cq.clone(),
+            self.init_attr.srq.clone(),
+        ));
     }
 }
 

@@ -104,6 +104,13 @@ impl<D: Scatter> Mapped<D> {
         self.data.take()
     }
 
+    /// Keeps the data mapped for ever, because a peer may access it. Any context.
+    #[cold]
+    pub(in crate::rdma) fn leak(&mut self) {
+        self.map.leak();
+        core::mem::forget(self.data.take());
+    }
+
     /// Returns the map.
     #[inline(always)]
     pub(in crate::rdma) fn map(&self) -> &ScatterMap {

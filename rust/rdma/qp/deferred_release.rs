@@ -96,6 +96,13 @@ impl DeferredRelease {
     }
 }
 
+impl DeferredRelease {
+    /// Leaks all entries: their queue pair is not destroyed, so the device may use them. Any context.
+    pub(super) fn leak(&self) {
+        core::mem::forget(self.first.lock().take());
+    }
+}
+
 #[pinned_drop]
 impl PinnedDrop for DeferredRelease {
     /// Drops the entries in a loop. The drop of the first one would recurse into all others,

@@ -65,6 +65,12 @@ queues_are_not_overrun() {
 	same "refusals in the log" 5 "$(logged "$refused")"
 }
 
+# A completion handler that may not sleep drops objects whose drop sleeps.
+objects_are_dropped_in_a_softirq() {
+	load_at test_cq_polling "$OWN4" part=softirq_drops
+	sample_done
+}
+
 # After unloading only the completion queues of the device's pool may remain.
 queues_have_their_owner() {
 	queues "$OWN4" messages=1000000
@@ -152,6 +158,7 @@ main setup \
 	all_kinds_deliver \
 	handlers_keep_to_their_context \
 	queues_are_not_overrun \
+	objects_are_dropped_in_a_softirq \
 	queues_have_their_owner \
 	unloads_with_each_kind \
 	none_is_freed_while_it_is_armed \
