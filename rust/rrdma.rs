@@ -40,6 +40,11 @@
 
 use kernel::prelude::*;
 
+// `RcuSlot` waits for a grace period in safe functions. Without preemptible RCU, that wait would end the caller's own
+// read-side critical section, and free what it uses.
+#[cfg(not(CONFIG_PREEMPT_RCU))]
+compile_error!("rrdma needs a kernel with CONFIG_PREEMPT_RCU");
+
 mod bindings;
 pub mod block;
 pub mod chrdev;

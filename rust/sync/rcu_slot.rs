@@ -64,12 +64,13 @@ impl<T: 'static> RcuSlot<T> {
     }
 
     /// Stores `object`, and returns the previous one after all its readers are done. Sleeps if
-    /// there was one.
+    /// there was one. In a read-side critical section of its own, the caller waits for ever.
     pub fn publish(&self, object: Arc<T>) -> Option<Arc<T>> {
         self.replace(object.into_foreign() as usize)
     }
 
-    /// Removes the object, and returns it after all its readers are done. Sleeps if there was one.
+    /// Removes the object, and returns it after all its readers are done. Sleeps if there was one. In a
+    /// read-side critical section of its own, the caller waits for ever.
     pub fn take(&self) -> Option<Arc<T>> {
         self.replace(0)
     }
@@ -81,7 +82,8 @@ impl<T: 'static> RcuSlot<T> {
         }
         might_sleep();
         // SAFETY: Memory safety has no requirement. In a read-side critical section of its own, the
-        // caller would wait for ever.
+        // caller would wait for ever: RCU is preemptible, see `CONFIG_PREEMPT_RCU` in `rrdma.rs`. Without
+        // that, the section would end here.
         unsafe { bindings::synchronize_rcu_expedited() };
         // SAFETY: By the type invariants, `old` is from an `Arc<T>`. It was removed from the slot,
         // and a grace period has passed.

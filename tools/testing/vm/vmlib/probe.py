@@ -19,6 +19,7 @@ OLDEST = (7, 2)
 OPTIONS = {
     "MODULES": "no loadable modules",
     "RUST": "no Rust in the kernel",
+    "PREEMPT_RCU": "RCU is not preemptible",
     "BLOCK": "no block layer",
     "NET": "no networking",
     "INFINIBAND": "no RDMA",
