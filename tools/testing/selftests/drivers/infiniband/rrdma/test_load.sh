@@ -16,7 +16,7 @@ samples() {
 	local path
 	for path in "/lib/modules/$(uname -r)"/updates/rrdma_*.ko; do
 		path=${path##*/rrdma_}
-		[[ $path =~ ^test_(liar|init_fails|no_cpu_groups)\.ko$ ]] || echo "${path%.ko}"
+		[[ $path =~ ^test_(liar|init_fails|no_cpu_groups|refusals)\.ko$ ]] || echo "${path%.ko}"
 	done
 }
 
@@ -188,12 +188,19 @@ dumps_wait_until_the_module_is_loaded() {
 	same "the result of a dump" "EBUSY nothing" "${OUTPUT//$'\n'/ }"
 }
 
+# The module is loaded only if the constructors refuse what they must.
+constructors_refuse() {
+	sample_load test_refusals
+	sample_unload
+}
+
 main setup \
 	dumps_wait_until_the_module_is_loaded \
 	all_load_and_unload \
 	built_with_another_rrdma_is_refused \
 	several_at_once \
 	all_tell_of_their_parameters \
+	constructors_refuse \
 	values_are_shown \
 	last_value_counts \
 	numbers_out_of_range_are_refused \
