@@ -54,7 +54,6 @@ pub(super) use registrations::{
 use super::{
     credits::Credits,
     device::DeviceRef,
-    qp::Stuck,
     sleeping_drop::{
         OfDevice,
         SleepingDrop, //
@@ -108,6 +107,9 @@ impl Poll {
         self as bindings::ib_poll_context
     }
 }
+
+/// Error of a wait for a completion that a completion queue may have lost.
+pub(super) struct LostCompletion;
 
 /// Kind of a completion queue, which decides how it is released.
 enum CqKind {
@@ -331,13 +333,17 @@ impl CompletionQueue {
     ///
     /// # Errors
     ///
-    /// [`Stuck::LostCompletion`]: 10 s have passed, and the queue has lost a completion, so `done` may never
+    /// `LostCompletion`: 10 s have passed, and the queue has lost a completion, so `done` may never
     /// be completed.
-    pub(super) fn wait(&self, done: &TimedCompletion, slow: impl FnOnce()) -> Result<(), Stuck> {
+    pub(super) fn wait(
+        &self,
+        done: &TimedCompletion,
+        slow: impl FnOnce(),
+    ) -> Result<(), LostCompletion> {
         let mut slow = Some(slow);
         while !self.wait_for_some_time(done) {
             if self.is_broken() {
-                return Err(Stuck::LostCompletion);
+                return Err(LostCompletion);
             }
             if let Some(slow) = slow.take() {
                 slow();

@@ -89,14 +89,13 @@ pub use typestate::{
     Rts, //
 };
 
+pub(super) use cq_entries::Srq;
 pub(super) use deferred_release::{
     Deferred,
     DeferredEntry,
     DeferredRelease, //
 };
-pub(super) use drain::Stuck;
 pub(super) use groups::Group;
-pub(super) use init_attr::Srq;
 pub(super) use owned_qp::OwnedQp;
 pub(super) use partially_posted::{
     CqeNode,

@@ -1,16 +1,42 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Entries of completion queues that a queue pair has taken.
+//! Entries of completion queues that a queue pair has taken, also for the receives of a shared receive queue.
 
-use super::Srq;
-use crate::rdma::cq::{
-    CompletionQueue,
-    CqEntries, //
+use crate::{
+    bindings,
+    rdma::{
+        cq::{
+            CompletionQueue,
+            CqEntries, //
+        },
+        pd::ProtectionDomain, //
+    },
 };
 use kernel::{
     prelude::*,
     sync::Arc, //
 };
+
+/// A shared receive queue, without the type of its queue pairs' context.
+pub(in crate::rdma) trait Srq: Send + Sync {
+    /// Returns the C object.
+    fn as_raw(&self) -> *mut bindings::ib_srq;
+
+    /// Returns the protection domain of the receives.
+    fn protection_domain(&self) -> &Arc<ProtectionDomain>;
+
+    /// Takes entries of `cq` for all receives of the queue, unless another queue pair has done so. A queue
+    /// pair that takes its receives from the queue calls this before it is created. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `ENOSPC` if `cq` has too few entries; `ENOMEM`.
+    fn take_entries(&self, cq: &Arc<CompletionQueue>) -> Result;
+
+    /// Returns the entries of `cq` with the last queue pair that has called
+    /// [`take_entries`](Self::take_entries) for it. May sleep.
+    fn put_entries(&self, cq: &CompletionQueue);
+}
 
 /// The entries of its completion queues that a queue pair can fill. Dropping this returns them, which may
 /// sleep.

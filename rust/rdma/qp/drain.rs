@@ -49,7 +49,10 @@ use crate::{
     bindings,
     errno::ENOTCONN,
     rdma::{
-        cq::CompletionQueue,
+        cq::{
+            CompletionQueue,
+            LostCompletion, //
+        },
         device::Device, //
     },
     sync::{
@@ -91,13 +94,19 @@ const AGAIN: Delta = Delta::from_secs(1);
 
 /// Why a drain gives up.
 #[derive(Clone, Copy)]
-pub(in crate::rdma) enum Stuck {
+enum Stuck {
     /// The device has not reported the last shared receive.
     LastReceive,
     /// The completion queue has lost a completion.
     LostCompletion,
     /// The device refuses the error state, and the drain of its driver does not tell if it has drained.
     NoErrorState,
+}
+
+impl From<LostCompletion> for Stuck {
+    fn from(_: LostCompletion) -> Self {
+        Self::LostCompletion
+    }
 }
 
 impl Stuck {
@@ -287,7 +296,8 @@ impl<E: QpContext> QueuePair<E> {
         }
         self.send_cq().wait(&self.sends.none, || {
             report_slow(self.device(), self.number());
-        })
+        })?;
+        Ok(())
     }
 
     /// Moves the queue pair to its error state and waits until it takes no more receives. May sleep.
@@ -390,7 +400,8 @@ unsafe fn drain_by_marker(
     }
     // SAFETY: By the safety requirements the queue pair is alive. Its number is constant.
     let number = unsafe { (*queue).qp_num };
-    cq.wait(&marker.handled, || report_slow(device, number))
+    cq.wait(&marker.handled, || report_slow(device, number))?;
+    Ok(())
 }
 
 fn report_slow(device: &Device, number: u32) {

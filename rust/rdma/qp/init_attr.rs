@@ -7,7 +7,8 @@
 use super::{
     cq_entries::{
         QpCqEntries,
-        ReceiveEntries, //
+        ReceiveEntries,
+        Srq, //
     },
     qp_type::sealed::Sealed,
     QpCap,
@@ -37,27 +38,6 @@ use kernel::{
     prelude::*,
     sync::Arc, //
 };
-
-/// A shared receive queue, without the type of its queue pairs' context.
-pub(in crate::rdma) trait Srq: Send + Sync {
-    /// Returns the C object.
-    fn as_raw(&self) -> *mut bindings::ib_srq;
-
-    /// Returns the protection domain of the receives.
-    fn protection_domain(&self) -> &Arc<ProtectionDomain>;
-
-    /// Takes entries of `cq` for all receives of the queue, unless another queue pair has done so. A queue
-    /// pair that takes its receives from the queue calls this before it is created. May sleep.
-    ///
-    /// # Errors
-    ///
-    /// `ENOSPC` if `cq` has too few entries; `ENOMEM`.
-    fn take_entries(&self, cq: &Arc<CompletionQueue>) -> Result;
-
-    /// Returns the entries of `cq` with the last queue pair that has called
-    /// [`take_entries`](Self::take_entries) for it. May sleep.
-    fn put_entries(&self, cq: &CompletionQueue);
-}
 
 /// Initial attributes of a queue pair with context `E`.
 pub struct QpInitAttr<E: QpContext> {
