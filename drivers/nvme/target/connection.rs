@@ -34,6 +34,10 @@ use crate::{
 };
 use core::{
     mem,
+    ops::{
+        Deref,
+        DerefMut, //
+    },
     sync::atomic::{
         AtomicBool,
         AtomicU32,
@@ -60,10 +64,21 @@ use nvme_proto::{
     policy::{
         accept::{
             AcceptedQueue,
-            HostLoad,
             Offer, //
         },
-        command_data::DataLimits, //
+        command_data::DataLimits,
+        connection_table::{
+            Budgets,
+            ConnectionId,
+            ConnectionTable,
+            Evictable,
+            Newcomer,
+            Refused,
+            Slot,
+            Source,
+            SourceLoad, //
+        },
+        ns_table::Storage, //
     },
 };
 use nvmet::{
@@ -73,6 +88,7 @@ use nvmet::{
 };
 use rrdma::{
     log::RateLimit,
+    memory,
     net::Address,
     new_irq_lock,
     rdma::{
@@ -82,7 +98,8 @@ use rrdma::{
             Accepting,
             Connected,
             Incoming,
-            Parameters, //
+            Parameters,
+            Unfinished, //
         },
         cq::{
             CompletionQueue,
@@ -90,7 +107,7 @@ use rrdma::{
         },
         device::{
             Device,
-            DeviceRef, //
+            DeviceId, //
         },
         pd::ProtectionDomain,
         qp::{
@@ -115,15 +132,11 @@ use rrdma::{
 /// Time that a host has to complete the exchange of messages.
 const ACCEPT_TIME: Msecs = Msecs::from_secs(15);
 
-/// Time that a host has to send a Connect command on a connection. After that, the connection ends if the host
-/// has too many such connections: the host may have lost it unnoticed.
-const CONNECT_TIME: Msecs = Msecs::from_secs(30);
-
 /// Maximum time-out of a packet that the host does not acknowledge: 2.1 seconds. A host may ask for hours.
 const ACK_TIMEOUT: AckTimeout = AckTimeout::of::<19>();
 
-/// Maximum number of requests of all hosts that wait for their step, or for the host. More are rejected.
-const MAX_REQUESTS: u32 = 256;
+/// Pause of a request until evicted connections have freed their memory.
+const PAUSE: Msecs = Msecs::new(20);
 
 /// The work item that accepts a request.
 const ACCEPT: u64 = 1;
@@ -135,7 +148,7 @@ const END: u64 = 2;
 #[pin_data]
 pub(crate) struct Connections {
     #[pin]
-    list: Mutex<KVec<Arc<Connection>>>,
+    list: Mutex<Table>,
     devices: Arc<UsedDevices<SharedReceives>>,
     /// `None` until [`start`](Self::start), and once stopped.
     #[pin]
@@ -150,8 +163,6 @@ pub(crate) struct Connections {
     ended: TimedCompletion,
     /// Receives of a shared receive queue; `None` if each queue has its own.
     shared_receives: Option<u32>,
-    /// Requests that were not accepted yet.
-    requests: AtomicU32,
     /// Completion vector of the next I/O queue.
     next_vector: AtomicU32,
     /// Limits the messages that hosts can cause.
@@ -168,16 +179,17 @@ impl Connections {
             accept: OwnedQueue::new(OWNER, WorkKind::MemReclaim, most)?,
             end: OwnedQueue::new(c"nvmet_rdma_rust_end", WorkKind::MemReclaim, most)?,
         };
+        let budgets = Budgets::of_memory(memory::total());
+        let table = Table::new(budgets, Vector(KVec::new()), Vector(KVec::new()));
         Arc::pin_init(
             try_pin_init!(Self {
-                list <- new_mutex!(KVec::new(), "nvmet_rdma_rust::Connections"),
+                list <- new_mutex!(table, "nvmet_rdma_rust::Connections"),
                 devices: UsedDevices::new()?,
                 client <- new_mutex!(None, "nvmet_rdma_rust::Connections::client"),
                 work <- new_irq_lock!(Some(work), "nvmet_rdma_rust::Connections::work"),
                 listeners <- new_mutex!(KVec::new(), "nvmet_rdma_rust::Connections::listeners"),
                 ended <- TimedCompletion::new(),
                 shared_receives,
-                requests: AtomicU32::new(0),
                 next_vector: AtomicU32::new(0),
                 log_limit <- RateLimit::new(),
             }? Error),
@@ -227,44 +239,73 @@ impl Connections {
         port: &Arc<Port<Rdma>>,
         incoming: Incoming<TargetQueue>,
     ) {
-        let host = incoming.peer_address();
-        let load = self.load_of(host);
-        let admitted = Permit::new(self).ok_or(CmStatus::NoResources);
-        let admitted = admitted.and_then(|permit| load.admit().map(|()| permit));
-        let permit = match admitted {
-            Ok(permit) => permit,
+        match self.admit(port, &incoming) {
+            Ok((connection, accepted)) => connection.begin(incoming, accepted),
             Err(reason) => {
+                let host = incoming.peer_address();
                 reject(incoming, reason);
-                if load.has_too_many_without_controller() {
-                    self.disconnect(|known| known.host.ip() == host.ip() && known.is_overdue());
-                }
-                return self.log(host, Refusal::Rejected(reason));
+                self.log(host, Refusal::Rejected(reason));
             }
-        };
-        let listed = Connection::new(port.clone(), incoming, permit).and_then(|connection| {
-            self.list.lock().push(connection.clone(), GFP_KERNEL)?;
-            Ok(connection)
-        });
-        match listed {
-            Ok(connection) => connection.begin(),
-            Err(error) => self.log(host, Refusal::NoQueue(error)),
         }
     }
 
-    /// Counts the connections of `host` that are not established, have no controller, or are ending. May sleep.
-    fn load_of(&self, host: Address) -> HostLoad {
-        let list = self.list.lock();
-        let of_host = list.iter().filter(|known| known.host.ip() == host.ip());
-        of_host.fold(HostLoad::default(), |mut load, connection| {
-            if connection.is_ending.load(Ordering::Relaxed) {
-                load.ending = load.ending.saturating_add(1);
-            } else if !connection.is_established.load(Ordering::Relaxed) {
-                load.requests = load.requests.saturating_add(1);
-            } else if !connection.has_controller() {
-                load.without_controller = load.without_controller.saturating_add(1);
-            }
-            load
-        })
+    /// Adds the connection of a request to the list. Others may be evicted for it. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// The reason to reject the request with.
+    fn admit(
+        self: &Arc<Self>,
+        port: &Arc<Port<Rdma>>,
+        incoming: &Incoming<TargetQueue>,
+    ) -> Result<(Arc<Connection>, AcceptedQueue), CmStatus> {
+        let accepted = AcceptedQueue::decide(Offer {
+            private_data: incoming.peer().private_data(),
+            reads_accepted: Some(incoming.peer().initiator_depth),
+            max_queue_size: port.max_queue_size(),
+        })?;
+        let identity = Identity {
+            port: port.clone(),
+            device: incoming.device().id(),
+            host: incoming.peer_address(),
+            peer: incoming.reply_address(),
+        };
+        let newcomer = Newcomer {
+            source: Source(identity.peer),
+            bytes: accepted.memory(self.in_capsule_memory(port, accepted)),
+        };
+        let mut connection = None;
+        let listed = self
+            .list
+            .lock()
+            .request(newcomer, Deadline::now_ms(), |id| {
+                let new = Connection::new(self.clone(), identity, id).ok()?;
+                connection = Some(new.clone());
+                Some(Listed(new))
+            });
+        match (listed, connection) {
+            (Ok(_), Some(connection)) => Ok((connection, accepted)),
+            _ => Err(CmStatus::NoResources),
+        }
+    }
+
+    /// Returns the bytes of data for which a receive of a queue has its own memory.
+    fn in_capsule_memory(&self, port: &Port<Rdma>, accepted: AcceptedQueue) -> u32 {
+        match accepted.queue_id {
+            0 => 0,
+            _ if self.shared_receives.is_some() => 0,
+            _ => port.in_capsule(),
+        }
+    }
+
+    /// Counts the connection of a completed request among those that wait for a Connect command. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`] if the connection must end.
+    fn established(&self, connection: &Connection) -> Result<(), Refused> {
+        let mut list = self.list.lock();
+        list.establish(connection.id, Deadline::now_ms())
     }
 
     /// Returns whether another message that a host causes may be logged. Any context.
@@ -293,7 +334,7 @@ impl Connections {
 
     /// Ends the connections that `test` selects, in other threads. May sleep.
     pub(crate) fn disconnect(&self, test: impl Fn(&Connection) -> bool) {
-        for connection in self.list.lock().iter() {
+        for Listed(connection) in self.list.lock().iter() {
             if test(connection) {
                 connection.clone().end();
             }
@@ -303,16 +344,24 @@ impl Connections {
     /// Returns the host of a controller, if its admin queue is connected. May sleep.
     pub(crate) fn host_of(&self, controller: ControllerId) -> Option<Address> {
         let list = self.list.lock();
-        list.iter()
-            .find_map(|connection| connection.host_of(controller))
+        let mut connections = list.iter();
+        connections.find_map(|Listed(connection)| connection.host_of(controller))
     }
 
-    /// Holds a controller for an I/O queue of `peer`. Its admin queue is connected through `port`, and not about to
+    /// Holds the controller that a connection joins. Its admin queue is connected through `port`, and not about to
     /// end. May sleep.
-    fn hold_controller(&self, port: &Port<Rdma>, id: u16, peer: [u8; 16]) -> Option<HeldController> {
-        let list = self.list.lock();
-        let find = |known: &Arc<Connection>| known.hold_own_controller(port, id, peer);
-        list.iter().find_map(find)
+    fn hold_controller(
+        &self,
+        joining: &Connection,
+        port: &Port<Rdma>,
+        id: u16,
+    ) -> Option<HeldController> {
+        let mut list = self.list.lock();
+        // Called before and after the Connect command.
+        list.look(joining.id);
+        let mut connections = list.iter();
+        let peer = joining.identity.peer;
+        connections.find_map(|Listed(connection)| connection.hold_own_controller(port, id, peer))
     }
 
     /// Waits until all connections have ended, and stops. No listener is left. Sleeps.
@@ -323,11 +372,10 @@ impl Connections {
         self.stop();
     }
 
-    fn forget(&self, ended: &Arc<Connection>) {
-        self.list
-            .lock()
-            .retain(|connection| !Arc::ptr_eq(connection, ended));
+    fn forget(&self, ended: &Connection) {
+        let removed = self.list.lock().remove(ended.id);
         self.ended.complete();
+        drop(removed);
     }
 }
 
@@ -339,13 +387,7 @@ impl DeviceEvents for Connections {
     }
 
     fn removing(&self, device: &Device) {
-        self.disconnect(|connection| connection.uses(device));
-        // Connections that are being accepted stop waiting for their hosts, if they are on the device.
-        for connection in self.list.lock().iter() {
-            if !connection.is_established.load(Ordering::Relaxed) {
-                connection.wake.complete();
-            }
-        }
+        self.disconnect(|connection| connection.identity.device == device.id());
     }
 }
 
@@ -356,28 +398,62 @@ struct Workqueues {
     end: OwnedQueue,
 }
 
-/// One of [`MAX_REQUESTS`] requests that wait for their step, or for the host.
-struct Permit(Arc<Connections>);
+/// The list of connections.
+type Table = ConnectionTable<Vector<Slot<Listed>>, Vector<SourceLoad>>;
 
-impl Permit {
-    /// Returns a permit; `None` if there are too many requests.
-    fn new(connections: &Arc<Connections>) -> Option<Self> {
-        let permit = Self(connections.clone());
-        let before = connections.requests.fetch_add(1, Ordering::Relaxed);
-        (before < MAX_REQUESTS).then_some(permit)
+/// A connection in the list.
+struct Listed(Arc<Connection>);
+
+impl Evictable for Listed {
+    fn is_in_use(&self) -> bool {
+        self.0
+            .with_queue(|queue| queue.sq().is_in_use())
+            .unwrap_or(false)
+    }
+
+    fn evict(&self) {
+        self.0.clone().end();
     }
 }
 
-impl Drop for Permit {
-    fn drop(&mut self) {
-        self.0.requests.fetch_sub(1, Ordering::Relaxed);
+/// Storage of the list.
+struct Vector<T>(KVec<T>);
+
+impl<T> Deref for Vector<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.0
+    }
+}
+
+impl<T> DerefMut for Vector<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut self.0
+    }
+}
+
+impl<T> Storage<T> for Vector<T> {
+    type Error = Error;
+
+    fn reserve_one(&mut self) -> Result {
+        Ok(self.0.reserve(1, GFP_KERNEL)?)
+    }
+
+    fn insert(&mut self, at: usize, item: T) {
+        // The storage has room, so this does not fail.
+        let _ = self.0.insert_within_capacity(at, item);
+    }
+
+    fn remove(&mut self, at: usize) -> Option<T> {
+        self.0.remove(at).ok()
     }
 }
 
 /// State of a connection.
 enum State {
-    Requested(Incoming<TargetQueue>, Permit),
-    /// A step runs, or the connection has ended.
+    Requested(Incoming<TargetQueue>, AcceptedQueue),
+    /// Not requested yet, a step runs, or the connection has ended.
     Taken,
     Connected(ConnectedQueue),
 }
@@ -398,26 +474,31 @@ impl State {
 /// An established connection. The device is released last.
 struct ConnectedQueue {
     connected: Connected<TargetQueue>,
-    /// When the host must have sent a Connect command.
-    connect_by: Deadline,
-    device: DeviceUse<SharedReceives>,
+    _device: DeviceUse<SharedReceives>,
+}
+
+/// What a connection belongs to, from its request on. Connections are selected by this, whatever their state.
+struct Identity {
+    port: Arc<Port<Rdma>>,
+    device: DeviceId,
+    /// The address of the host, as it says.
+    host: Address,
+    /// The address that the reply to its request goes to: what the fabric proves of the host.
+    peer: [u8; 16],
 }
 
 /// A connection of a host, or the request for one.
 #[pin_data]
 pub(crate) struct Connection {
     connections: Arc<Connections>,
-    port: Arc<Port<Rdma>>,
-    /// The address of the host.
-    host: Address,
-    /// The address that the reply to its request goes to: what the fabric proves of the host.
-    peer: [u8; 16],
+    identity: Identity,
+    /// Its place in the list.
+    id: ConnectionId,
     #[pin]
     state: Mutex<State>,
     /// Held by the work item that makes a step.
     #[pin]
     step: Mutex<()>,
-    is_established: AtomicBool,
     is_ending: AtomicBool,
     /// Completed for the thread that accepts the request.
     wake: Arc<TimedCompletion>,
@@ -439,16 +520,13 @@ impl WorkItem<ACCEPT> for Connection {
     fn run(this: Arc<Self>) {
         let _step = this.step.lock();
         let state = mem::replace(&mut *this.state.lock(), State::Taken);
-        let State::Requested(incoming, permit) = state else {
+        let State::Requested(incoming, accepted) = state else {
             return;
         };
-        let established = Self::establish(&this, incoming);
-        // The host has completed its request. Its first commands may wait for a disk.
-        drop(permit);
-        match established {
+        match Self::establish(&this, incoming, accepted) {
             Ok(queue) => Self::start(&this, queue),
             Err(refusal) => {
-                this.connections.log(this.host, refusal);
+                this.connections.log(this.identity.host, refusal);
                 this.connections.forget(&this);
             }
         }
@@ -463,6 +541,7 @@ impl WorkItem<END> for Connection {
         let _step = this.step.lock();
         let connected = this.state.lock().take_connected();
         if let Some(queue) = connected {
+            this.connections.list.lock().end(this.id);
             queue.release();
             this.connections.forget(&this);
         }
@@ -495,7 +574,7 @@ enum Refusal {
 
 impl QueueConnection for Connection {
     fn hold_controller(&self, port: &Port<Rdma>, id: u16) -> Option<HeldController> {
-        self.connections.hold_controller(port, id, self.peer)
+        self.connections.hold_controller(self, port, id)
     }
 
     fn may_log(&self) -> bool {
@@ -515,8 +594,10 @@ impl QueueConnection for Connection {
 }
 
 impl Connection {
-    /// Accepts the request in a work item. Any context.
-    fn begin(self: Arc<Self>) {
+    /// Accepts the request in a work item. May sleep.
+    fn begin(self: Arc<Self>, incoming: Incoming<TargetQueue>, accepted: AcceptedQueue) {
+        incoming.wait_on(self.wake.clone());
+        *self.state.lock() = State::Requested(incoming, accepted);
         let connections = self.connections.clone();
         let work = connections.work.lock();
         if let Some(work) = &*work {
@@ -526,24 +607,18 @@ impl Connection {
     }
 
     fn new(
-        port: Arc<Port<Rdma>>,
-        incoming: Incoming<TargetQueue>,
-        permit: Permit,
+        connections: Arc<Connections>,
+        identity: Identity,
+        id: ConnectionId,
     ) -> Result<Arc<Self>> {
         let wake = Arc::pin_init(TimedCompletion::new(), GFP_KERNEL)?;
-        incoming.wait_on(wake.clone());
         Arc::pin_init(
             pin_init!(Self {
-                connections: permit.0.clone(),
-                port,
-                host: incoming.peer_address(),
-                peer: incoming.reply_address(),
-                state <- new_mutex!(
-                    State::Requested(incoming, permit),
-                    "nvmet_rdma_rust::Connection"
-                ),
+                connections,
+                identity,
+                id,
+                state <- new_mutex!(State::Taken, "nvmet_rdma_rust::Connection"),
                 step <- new_mutex!((), "nvmet_rdma_rust::Connection::step"),
-                is_established: AtomicBool::new(false),
                 is_ending: AtomicBool::new(false),
                 wake,
                 accept <- new_work!("nvmet_rdma_rust::Connection::accept"),
@@ -555,7 +630,7 @@ impl Connection {
 
     /// Returns whether the host connected through `port`.
     pub(crate) fn is_of_port(&self, port: &Arc<Port<Rdma>>) -> bool {
-        Arc::ptr_eq(&self.port, port)
+        Arc::ptr_eq(&self.identity.port, port)
     }
 
     /// Returns whether this is a queue of a controller. May sleep.
@@ -564,25 +639,10 @@ impl Connection {
             .unwrap_or(false)
     }
 
-    /// Returns whether a Connect command has succeeded. May sleep.
-    fn has_controller(&self) -> bool {
-        self.with_queue(|queue| queue.sq().controller().is_some())
-            .unwrap_or(false)
-    }
-
-    /// Returns whether the time for a Connect command is over, and none has succeeded. May sleep.
-    fn is_overdue(&self) -> bool {
-        let is_late = match &*self.state.lock() {
-            State::Connected(queue) => queue.connect_by.left() == Msecs::new(0),
-            _ => false,
-        };
-        is_late && !self.has_controller()
-    }
-
     fn host_of(&self, controller: ControllerId) -> Option<Address> {
         let is_admin =
             |queue: &TargetQueue| queue.id() == 0 && queue.sq().controller() == Some(controller);
-        self.with_queue(is_admin)?.then_some(self.host)
+        self.with_queue(is_admin)?.then_some(self.identity.host)
     }
 
     /// Holds the controller for an I/O queue of `peer` if this is its admin queue, and not about to end. If a host
@@ -600,7 +660,7 @@ impl Connection {
             0 => queue.sq().hold_controller(port, id),
             _ => None,
         })??;
-        if held.has_key() && peer != self.peer && !parameters::auth_any_peer.get() {
+        if held.has_key() && peer != self.identity.peer && !parameters::auth_any_peer.get() {
             self.log_other_peer(id);
             return None;
         }
@@ -610,7 +670,7 @@ impl Connection {
     #[cold]
     fn log_other_peer(&self, id: u16) {
         if self.connections.log_limit.allows(c"nvmet_rdma_rust") {
-            let host = self.host;
+            let host = self.identity.host;
             pr_warn!("host {host}: controller {id}: I/O queue of another peer refused\n");
         }
     }
@@ -629,11 +689,21 @@ impl Connection {
             .unwrap_or(false)
     }
 
-    fn uses(&self, device: &Device) -> bool {
-        match &*self.state.lock() {
-            State::Connected(queue) => queue.device.is_of(device),
-            _ => false,
+    fn is_ending(&self) -> bool {
+        self.is_ending.load(Ordering::SeqCst)
+    }
+
+    /// Waits until evicted connections have freed their memory. Returns whether the request may be accepted: it
+    /// was not evicted itself. Sleeps.
+    fn waits_for_memory(&self) -> bool {
+        let deadline = Deadline::after(ACCEPT_TIME);
+        while !self.is_ending() && deadline.left() != Msecs::new(0) {
+            if self.connections.list.lock().may_allocate() {
+                return true;
+            }
+            let _ = self.wake.wait_timeout(PAUSE);
         }
+        false
     }
 
     /// Accepts the request, and waits until the connection is established. Sleeps.
@@ -642,19 +712,12 @@ impl Connection {
     fn establish(
         this: &Arc<Self>,
         incoming: Incoming<TargetQueue>,
+        accepted: AcceptedQueue,
     ) -> Result<ConnectedQueue, Refusal> {
-        let decided = AcceptedQueue::decide(Offer {
-            private_data: incoming.peer().private_data(),
-            reads_accepted: Some(incoming.peer().initiator_depth),
-            max_queue_size: this.port.max_queue_size(),
-        });
-        let accepted = match decided {
-            Ok(accepted) => accepted,
-            Err(reason) => {
-                reject(incoming, reason);
-                return Err(Refusal::Rejected(reason));
-            }
-        };
+        if !this.waits_for_memory() {
+            reject(incoming, CmStatus::NoResources);
+            return Err(Refusal::Rejected(CmStatus::NoResources));
+        }
         let Prepared {
             slots,
             device,
@@ -670,12 +733,12 @@ impl Connection {
             .limit_ack_timeout(ACK_TIMEOUT)
             .map_err(Refusal::NoQueue)?;
         let queue = TargetQueue::new(QueueParams {
-            port: this.port.clone(),
+            port: this.identity.port.clone(),
             accepted,
             slots,
             addresses: Addresses {
                 local: incoming.local_address(),
-                host: this.host,
+                host: this.identity.host,
             },
             limits: DataLimits {
                 in_capsule: match accepted.queue_id {
@@ -686,15 +749,18 @@ impl Connection {
             },
             connection: this.clone(),
         });
-        let accepting = incoming
-            .create_queue_pair(init_attr, queue, OWNER)
-            .map_err(|failed| Refusal::Failed(failed.error))?;
+        let accepting = match incoming.create_queue_pair(init_attr, queue, OWNER) {
+            Ok(accepting) => accepting,
+            Err(Unfinished { step, error }) => {
+                reject(step, CmStatus::NoResources);
+                return Err(Refusal::Failed(error));
+            }
+        };
         let queue_pair = accepting.queue_pair().clone();
-        match this.complete(accepting, accepted, device.device()) {
+        match this.complete(accepting, accepted) {
             Ok(connected) => Ok(ConnectedQueue {
                 connected,
-                connect_by: Deadline::after(CONNECT_TIME),
-                device,
+                _device: device,
             }),
             Err(refusal) => {
                 end_queue(queue_pair);
@@ -706,14 +772,12 @@ impl Connection {
     /// Starts the commands of an established connection, or ends it. Sleeps.
     fn start(this: &Arc<Self>, queue: ConnectedQueue) {
         let queue_pair = queue.connected.queue_pair().clone();
-        let device = queue.device.device().clone();
-        this.is_established.store(true, Ordering::Relaxed);
-        // From here on, whoever ends a controller or a device finds the connection. No command was
-        // executed before, so there is no controller to miss.
+        // From here on, whoever ends a controller finds the connection. No command was executed before, so there
+        // is no controller to miss.
         *this.state.lock() = State::Connected(queue);
-        match this.is_ending.load(Ordering::SeqCst) || device.is_removing() {
-            true => this.clone().end(),
-            false => TargetQueue::start(&queue_pair),
+        match this.connections.established(this) {
+            Ok(()) if !this.is_ending() => TargetQueue::start(&queue_pair),
+            _ => this.clone().end(),
         }
     }
 
@@ -736,7 +800,11 @@ impl Connection {
         let connections = &self.connections;
         let client = connections.client.lock().clone().ok_or(ENODEV)?;
         // Ports with other limits have other shared receives.
-        let in_capsule = in_capsule(&self.port, device, self.connections.shared_receives);
+        let in_capsule = in_capsule(
+            &self.identity.port,
+            device,
+            self.connections.shared_receives,
+        );
         let fit = |shared: &SharedReceives| shared.in_capsule() == in_capsule;
         let share = |pd: &Arc<ProtectionDomain>| self.share(pd, in_capsule);
         let device = connections.devices.acquire(&client, device, fit, share)?;
@@ -783,15 +851,18 @@ impl Connection {
         })
     }
 
-    /// Posts the receives, and accepts the request, unless the connection ends or the device is removed. Sleeps.
+    /// Posts the receives, and accepts the request, unless the connection ends. Sleeps.
     #[inline(never)]
     fn complete(
         &self,
         accepting: Accepting<TargetQueue>,
         accepted: AcceptedQueue,
-        device: &DeviceRef,
     ) -> Result<Connected<TargetQueue>, Refusal> {
-        TargetQueue::fill(accepting.queue_pair()).map_err(Refusal::NoQueue)?;
+        if let Err(error) = TargetQueue::fill(accepting.queue_pair()) {
+            // If the host is gone, nobody needs the reason.
+            let _ = accepting.reject(&CmStatus::NoResources.encode());
+            return Err(Refusal::NoQueue(error));
+        }
         let reply = CmReply {
             receive_queue_size: accepted.commands,
         };
@@ -800,7 +871,7 @@ impl Connection {
             initiator_depth: u8::MAX,
             ..Parameters::default()
         };
-        let is_over = || self.is_ending.load(Ordering::SeqCst) || device.is_removing();
+        let is_over = || self.is_ending();
         accepting
             .accept(parameters, WaitLimits::new(ACCEPT_TIME, &is_over))
             .map_err(Refusal::Failed)

@@ -145,11 +145,6 @@ impl<S> DeviceUse<S> {
     pub(crate) fn device(&self) -> &DeviceRef {
         self.pd.device()
     }
-
-    /// Returns whether this is a use of a device.
-    pub(crate) fn is_of(&self, device: &Device) -> bool {
-        **self.pd.device() == *device
-    }
 }
 
 impl<S> Drop for DeviceUse<S> {

@@ -15,6 +15,7 @@ use kernel::{
     prelude::*,
     sync::Arc, //
 };
+use nvme_proto::format::private_data::CmStatus;
 use nvmet::Port;
 use rrdma::{
     net::{
@@ -121,12 +122,13 @@ impl Drop for PortListener {
 
 impl Shared {
     fn listen(&self) -> Result<Listener<TargetQueue>, cm::Error> {
-        Listener::new(
+        Listener::with_refusal(
             &Namespace::init(),
             &self.address,
             BACKLOG,
             self.wake.clone(),
             OWNER,
+            &CmStatus::NoResources.encode(),
         )
     }
 

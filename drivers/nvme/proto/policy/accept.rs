@@ -19,52 +19,12 @@ const MIN_QUEUE_SIZE: u16 = 2;
 /// Largest queue identifier. C: `NVMET_NR_QUEUES`.
 const MAX_QUEUE_ID: u16 = 128;
 
-/// Requests of one host that the target has not completed, at most. A host that never completes them
-/// leaves room for others.
-const MAX_REQUESTS_OF_HOST: usize = 128;
+/// Memory of the objects of a queue in bytes, whatever its size: queue pair, completion queue, thread. Measured with
+/// soft-RoCE.
+const QUEUE_MEMORY: u64 = 64 << 10;
 
-/// Established connections of one host without a controller, at most. A host that never sends a Connect
-/// command gets no more memory of the target. As many as the I/O queues of four controllers: a host may
-/// establish all before it sends a command.
-const MAX_WITHOUT_CONTROLLER: usize = 512;
-
-/// Connections of one host that end, at most. They end late if a disk does not complete their commands;
-/// until then, the host gets no more memory of the target. More than the queues of a controller, so
-/// that a host can connect again at once. C: `NVMET_RDMA_BACKLOG`, for all hosts.
-const MAX_ENDING_OF_HOST: usize = 256;
-
-/// Connections of a host for which the target works without serving it.
-#[derive(Clone, Copy, Default, Debug)]
-pub struct HostLoad {
-    /// Requests that are not completed.
-    pub requests: usize,
-    /// Established connections on which no Connect command has succeeded.
-    pub without_controller: usize,
-    /// Connections that end.
-    pub ending: usize,
-}
-
-impl HostLoad {
-    /// Returns whether the host has as many connections without a controller as it may have.
-    pub fn has_too_many_without_controller(self) -> bool {
-        self.without_controller >= MAX_WITHOUT_CONTROLLER
-    }
-
-    /// Decides whether the target considers one more request of the host.
-    ///
-    /// # Errors
-    ///
-    /// The reason to reject it with.
-    pub fn admit(self) -> Result<(), CmStatus> {
-        let has_room = self.requests < MAX_REQUESTS_OF_HOST
-            && !self.has_too_many_without_controller()
-            && self.ending < MAX_ENDING_OF_HOST;
-        match has_room {
-            true => Ok(()),
-            false => Err(CmStatus::NoResources),
-        }
-    }
-}
+/// Memory of an entry in bytes, without data in capsules: work requests, completions, the request.
+const ENTRY_MEMORY: u64 = 6 << 10;
 
 /// A connection request, as a target sees it.
 #[derive(Clone, Copy, Debug)]
@@ -124,6 +84,13 @@ impl AcceptedQueue {
             commands,
             responses: request.receive_queue_size.min(commands),
         })
+    }
+
+    /// Returns an estimate of the memory of the queue, in bytes. A receive has room for `in_capsule` bytes of data;
+    /// 0 if receives are shared.
+    pub fn memory(&self, in_capsule: u32) -> u64 {
+        let entry = ENTRY_MEMORY.saturating_add(in_capsule.into());
+        QUEUE_MEMORY.saturating_add(entry.saturating_mul(self.commands.into()))
     }
 
     /// Checks that a Connect command is for this queue, with a size that it has. Other commands pass.

@@ -40,20 +40,11 @@ fn accepts_what_linux_sends() {
 }
 
 #[test]
-fn rejects_a_host_that_never_completes() {
-    let load = |requests, without_controller, ending| HostLoad {
-        requests,
-        without_controller,
-        ending,
-    };
-    // A host with a controller of 129 queues ends it and connects all of them at once.
-    for admitted in [load(0, 0, 0), load(127, 511, 255)] {
-        assert_eq!(admitted.admit(), Ok(()));
-    }
-    let all = load(usize::MAX, usize::MAX, usize::MAX);
-    for rejected in [load(128, 0, 0), load(0, 512, 0), load(0, 0, 256), all] {
-        assert_eq!(rejected.admit(), Err(CmStatus::NoResources));
-    }
+fn memory_of_a_queue() {
+    let queue = decide(REQUEST).unwrap();
+    assert_eq!(queue.memory(4096), (64 + 128 * 10) << 10);
+    assert_eq!(queue.memory(0), (64 + 128 * 6) << 10);
+    assert!(queue.memory(u32::MAX) > 128 << 32);
 }
 
 #[test]

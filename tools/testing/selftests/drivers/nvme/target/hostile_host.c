@@ -18,7 +18,7 @@
 
 const char *address;
 const char *port;
-const char *source;
+const char *source_address;
 unsigned int patience = 10000;
 unsigned int keep_alive;
 
@@ -34,10 +34,10 @@ static void usage(void)
 {
 	fprintf(stderr, "usage: hostile_host ADDRESS PORT NQN STEP[,FIELD=VALUE...]...\n"
 		"       hostile_host ADDRESS PORT NQN random SEED COUNT\n"
-		"steps: admin,kato= io,qid= cm source,address= use,queue= wait,count= quiet,ms= alive,seconds= "
-		"fill changed rest bye break vanish stop\n"
-		"fields of cm: qid recfmt hrqsize hsqsize cntlid length responder no-rtu receives dest "
-		"retry ack-timeout port\n");
+		"steps: admin,kato= io,qid= cm flood,count=,sources= use,queue= wait,count= quiet,ms= "
+		"alive,seconds= fill changed rest bye break vanish stop\n"
+		"fields of cm and flood: qid recfmt hrqsize hsqsize cntlid length responder no-rtu "
+		"receives dest retry ack-timeout port source\n");
 	command_usage(stderr);
 	exit(2);
 }
@@ -82,6 +82,8 @@ static void set_request(struct request *request, const char *field, const char *
 	/* That of later connections, too. */
 	else if (!strcmp(field, "port"))
 		port = value;
+	else if (!strcmp(field, "source"))
+		source_address = value;
 	else if (!strcmp(field, "no-rtu"))
 		request->no_rtu = true;
 	else
@@ -135,6 +137,26 @@ static void step_cm(char *fields)
 		set_request(&request, field, value);
 	keep(queue_open(&request, &verdict));
 	print_verdict(&verdict);
+}
+
+static void step_flood(char *fields)
+{
+	struct flood flood = { .sources = 1 };
+	char *field, *value;
+
+	request_make(&flood.request, 0);
+	while ((field = next_field(&fields, &value))) {
+		if (!strcmp(field, "count"))
+			flood.count = number(value);
+		else if (!strcmp(field, "sources"))
+			flood.sources = number(value);
+		else
+			set_request(&flood.request, field, value);
+	}
+	if (!flood.sources)
+		usage();
+	flood.source = source_address;
+	flood_run(&flood);
 }
 
 /* Opens a queue and sends correct commands until it may be used. Prints nothing on success. */
@@ -257,16 +279,6 @@ static void step_use(char *fields)
 	queue = queues[number(value)];
 }
 
-/* Sets the host's address of later connections. */
-static void step_source(char *fields)
-{
-	char *value, *field = next_field(&fields, &value);
-
-	if (!field || strcmp(field, "address"))
-		usage();
-	source = value;
-}
-
 /* Expects nothing to happen for a time. */
 static void step_quiet(char *fields)
 {
@@ -346,6 +358,8 @@ static void step(char *text)
 
 	if (!strcmp(name, "cm"))
 		return step_cm(text);
+	if (!strcmp(name, "flood"))
+		return step_flood(text);
 	if (!strcmp(name, "admin"))
 		return step_admin(text);
 	if (!strcmp(name, "io"))
@@ -354,8 +368,6 @@ static void step(char *text)
 		return step_stop();
 	if (!strcmp(name, "use"))
 		return step_use(text);
-	if (!strcmp(name, "source"))
-		return step_source(text);
 	if (!strcmp(name, "vanish"))
 		_exit(0);
 	if (step_command(name, text))

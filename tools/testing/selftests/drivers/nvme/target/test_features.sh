@@ -57,7 +57,7 @@ authentication_left_out() {
 
 # nvmet authenticates no I/O queue. So one that joins a controller must be of the peer that has authenticated.
 authentication_by_another_peer() {
-	local host=$NVMET/hosts/$HOSTNQN key id other=192.0.2.11 joins='cm,qid=9 connect,qid=9'
+	local host=$NVMET/hosts/$HOSTNQN key id other=192.0.2.11 joins='connect,qid=9'
 	need_core "has no authentication"
 	run ip address add "$other/24" dev rnvmf0
 	defer ip address del "$other/24" dev rnvmf0
@@ -69,10 +69,10 @@ authentication_by_another_peer() {
 	connect "$TARGET4" -w "$HOST4" -S "$key"
 	id=$(cat "/sys/class/nvme/$CTRL/cntlid")
 	# shellcheck disable=SC2086 # a list of steps
-	run "$HOSTILE" "$TARGET4" 4420 "$NQN" source,address=$other $joins,cntlid="$id",hostnqn="$HOSTNQN" read
+	run "$HOSTILE" "$TARGET4" 4420 "$NQN" cm,qid=9,source=$other $joins,cntlid="$id",hostnqn="$HOSTNQN" read
 	same "what another peer gets" $'cm accepted crqsize 32\nconnect 0x182\nread 0x001' "$OUTPUT"
 	# shellcheck disable=SC2086 # a list of steps
-	run "$HOSTILE" "$TARGET4" 4420 "$NQN" source,address="$HOST4" $joins,cntlid="$id",hostnqn="$HOSTNQN" read
+	run "$HOSTILE" "$TARGET4" 4420 "$NQN" cm,qid=9,source="$HOST4" $joins,cntlid="$id",hostnqn="$HOSTNQN" read
 	same "what the peer gets" $'cm accepted crqsize 32\nconnect 0x000\nread 0x000' "$OUTPUT"
 	disconnect "$CTRL"
 }

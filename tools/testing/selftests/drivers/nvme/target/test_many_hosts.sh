@@ -15,7 +15,7 @@ setup() {
 }
 
 start_single() {
-	network_single && backend_memory disk 64 512 && target_simple "$BACKEND" || return 1
+	network_single && add_flooders && backend_memory disk 64 512 && target_simple "$BACKEND" || return 1
 	OBJECTS=$(rdma_objects)
 }
 
@@ -124,8 +124,8 @@ memory_returns() {
 	rdma_back_to "$OBJECTS"
 }
 
-# The backend of one subsystem completes no writes, so the queues of its host cannot end. That host must wait;
-# others are served.
+# The backend of one subsystem completes no writes, so the queues of its host cannot end. When they take too much
+# memory, that host must wait; others are served.
 stuck_backend() {
 	local n each steps=()
 	need_core "connects from one address"
@@ -138,7 +138,7 @@ stuck_backend() {
 	run dmsetup suspend --noflush rnvmf_stuck
 	defer dmsetup resume rnvmf_stuck
 	for n in {1..32}; do
-		steps+=("cm,qid=$n,hsqsize=1,hrqsize=2" "connect,qid=$n,sqsize=1" "write,nowait")
+		steps+=("cm,qid=$n,hsqsize=127,hrqsize=128" "connect,qid=$n,sqsize=127" "write,nowait")
 	done
 	for each in {1..8}; do
 		hostile admin "${steps[@]}" vanish
@@ -154,52 +154,126 @@ stuck_backend() {
 	has "$OUTPUT" '^read 0x000$'
 }
 
-# A host with connection requests that it never completes must wait; others are served.
+# Requests that hosts never complete. Two addresses need not be two hosts.
 unfinished_requests() {
 	need_core "connects from one address"
-	on_time || skip "the target waits 15 seconds for a request, also on a slow kernel"
 	start_single
-	too_many_connections 8 16 "cm,no-rtu"
+	flood first "flood,count=160,no-rtu,source=$(flooder 0)"
+	flood second "flood,count=160,no-rtu,source=$(flooder 1)"
+	flood_ends first
+	flood_ends second
+	connects_soon "beside 320 unfinished requests"
+	connects_soon "again"
 }
 
-# A host with connections on which it never sends a Connect command must wait; others are served.
+# The same without an end. 16 addresses stand for any number: each has less than the whole.
+flood_of_requests() {
+	local n count before
+	need_core "connects from one address"
+	count=$(in_a_long_run 10000 2000)
+	start_single
+	before=$(available)
+	flood requests "flood,count=$count,no-rtu,source=$(flooder 0),sources=16"
+	for n in 1 2 3; do
+		connects_soon "in a flood of requests"
+	done
+	flood_ends requests
+	connects_soon "after it"
+	# Every one must have an answer, and the reason of a refusal.
+	has "$(<"$SCRATCH/requests")" "^flood accepted [0-9]+ rejected [0-9]+ failed 0 ended [0-9]+"$'\n'"stop$"
+	takes_little "$before"
+}
+
+# Established connections on which no Connect command follows. They are those of one host, as the reply of the
+# target comes to it. A large queue takes 1.3 MiB.
 without_a_connect_command() {
-	local process
+	local before
 	need_core "connects from one address"
 	start_single
-	OBJECTS=$(rdma_objects)
-	too_many_connections 16 32 "cm,hsqsize=1,hrqsize=2"
-	# The target ends connections that are old: the host may have lost them unnoticed.
-	wait_until 33 is_admitted || fail "old connections remain"
-	for process in "${PROCESSES[@]}"; do
-		end_process "$process"
-	done
-	rdma_back_to "$OBJECTS"
+	before=$(available)
+	flood idle "flood,count=500,qid=1,hsqsize=127,hrqsize=128,source=$(flooder 0)"
+	flood_ends idle
+	takes_little "$before"
+	connects_soon "beside idle connections"
+	# A host may have lost its connections unnoticed. It gets new ones for those that are old.
+	wait_until 6 is_admitted "$(flooder 0)" || fail "$OUTPUT"
 }
 
-# too_many_connections HOSTS NUMBER STEP: do NUMBER steps in each of HOSTS hostile hosts, the PROCESSES.
-# Afterwards, their address must be rejected, and another host served.
-too_many_connections() {
-	local each steps=()
-	while [ ${#steps[@]} -lt "$2" ]; do
-		steps+=("$3")
+# Small ones fit in large numbers.
+thousand_idle_queues() {
+	need_core "connects from one address"
+	start_single
+	flood idle "flood,count=1000,hsqsize=1,hrqsize=2,source=$(flooder 0)"
+	flood_ends idle
+	has "$(<"$SCRATCH/idle")" '^flood accepted 1000 rejected 0 failed 0 ended 0'
+	connects_soon "beside 1000 idle queues"
+}
+
+# All hosts lose the target at once, and come back.
+storm_of_reconnects() {
+	local storm
+	need_core "connects from one address"
+	start_single
+	hosts $((2 * AT_A_TIME)) &
+	storm=$!
+	defer end_process $storm
+	wait_until "$SOON" test -e "$SCRATCH/host0" || fail "no host begins"
+	while kill -0 $storm 2>"$SCRATCH/errors"; do
+		connects_soon "in a storm of reconnects"
 	done
-	PROCESSES=()
-	for ((each = 0; each < $1; each++)); do
-		"$HOSTILE" "$TARGET4" 4420 "$HOSTILE_NQN" "${steps[@]}" stop <&"$PAUSE_FD" \
-			>"$SCRATCH/unfinished$each" 2>&1 &
-		PROCESSES+=($!)
-		defer end_process $!
+	wait $storm || fail "the hosts were not served"
+}
+
+# flood NAME STEP...: run a hostile host in the background, which stays there. Its output is in $SCRATCH/NAME.
+flood() {
+	local name=$1
+	shift
+	PATIENCE=$((10000 * SLOWDOWN)) "$HOSTILE" "$TARGET4" 4420 "$NQN" "$@" stop <&"$PAUSE_FD" \
+		>"$SCRATCH/$name" 2>&1 &
+	defer end_process $!
+}
+
+# flood_ends NAME: wait until the hostile host has done its steps.
+flood_ends() {
+	wait_until $((30 * SOON)) grep -qx stop "$SCRATCH/$1" || fail "$1: $(<"$SCRATCH/$1")"
+	note "$1: $(head -n -1 "$SCRATCH/$1")"
+}
+
+# flooder NUMBER: print the source address of a hostile host.
+flooder() {
+	echo "192.0.2.$((100 + $1))"
+}
+
+add_flooders() {
+	local n
+	for n in {0..15}; do
+		run ip address add "$(flooder "$n")/24" dev rnvmf0
 	done
-	for ((each = 0; each < $1; each++)); do
-		wait_until $((4 * SOON)) grep -qx stop "$SCRATCH/unfinished$each" ||
-			fail "$(<"$SCRATCH/unfinished$each")"
-	done
-	# The target may not have seen the last one established.
-	wait_until "$SOON" is_told_to_wait || fail "accepts more connections: $OUTPUT"
-	connect "$TARGET4" -w "$HOST4"
+}
+
+# connects_soon WHEN: a good host connects within 2 s.
+connects_soon() {
+	local start
+	start=$(now)
+	connect "$TARGET4" -w "$HOST4" -i 1
+	at_most "a good host has connected $1 after" $(($(now) - start)) 2000
+	note "a good host has connected $1 after $(($(now) - start)) ms"
 	compare 4096
 	disconnect "$CTRL"
+}
+
+# Print the memory that is available, in KiB.
+available() {
+	awk '/MemAvailable/ { print $2 }' /proc/meminfo
+}
+
+# takes_little BEFORE: connections without a controller take at most a quarter of the memory.
+takes_little() {
+	local most taken
+	taken=$(($1 - $(available)))
+	most=$(awk '/MemTotal/ { print int($2 / 4) }' /proc/meminfo)
+	note "connections without a controller take $((taken / 1024)) MiB"
+	[ "$taken" -le "$most" ] || fail "they take $taken KiB, limit $most KiB"
 }
 
 # backend_stuck: create a disk that `dmsetup` suspends: it then takes any number of I/Os, and completes none.
@@ -216,8 +290,9 @@ is_told_to_wait() {
 	[ "$OUTPUT" = 'cm rejected reason 28 recfmt 0 sts 6' ]
 }
 
+# is_admitted SOURCE: whether a connection from this address is accepted.
 is_admitted() {
-	hostile cm
+	hostile "cm,source=$1"
 	[[ $OUTPUT = 'cm accepted'* ]]
 }
 
@@ -228,5 +303,8 @@ main_with_known setup \
 	fall_silent \
 	stuck_backend \
 	unfinished_requests \
+	flood_of_requests \
 	without_a_connect_command \
+	thousand_idle_queues \
+	storm_of_reconnects \
 	memory_returns

@@ -15,7 +15,7 @@ device_goes() {
 	local removal
 	rdma link delete rnvmf_rxe0 &
 	removal=$!
-	wait_until 3 process_ended $removal || fail "the removal of rnvmf_rxe0 did not end"
+	wait_until 2 process_ended $removal || fail "the removal of rnvmf_rxe0 did not end"
 }
 
 device_returns() {

@@ -25,8 +25,8 @@
 
 extern const char *address;
 extern const char *port;
-/* The host's address; NULL for that of the route. */
-extern const char *source;
+/* Source address of new connections; NULL for any. */
+extern const char *source_address;
 /* Time limit of a step, in milliseconds. */
 extern unsigned int patience;
 /* Keep-alive time of new controllers, in milliseconds; 0 is none. */
@@ -157,6 +157,20 @@ bool session_sends(struct queue *queue, const char *name, unsigned int qid);
 /* Open a queue and send Connect; the admin queue also enables its controller. NULL on failure. */
 struct queue *session_admin(void);
 struct queue *session_io(unsigned int qid);
+
+/* hostile/flood.c */
+
+struct flood {
+	struct request request;
+	unsigned int count;
+	/* The first source address, in numbers and dots; NULL for any. */
+	const char *source;
+	/* Number of source addresses, which follow each other. */
+	unsigned int sources;
+};
+
+/* Sends many requests, prints their outcomes, and leaves the accepted ones as they are. */
+void flood_run(const struct flood *flood);
 
 /* hostile/random.c */
 

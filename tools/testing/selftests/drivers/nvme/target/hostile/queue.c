@@ -138,14 +138,15 @@ static bool expect(struct queue *queue, enum rdma_cm_event_type type, struct ver
 static bool resolve(struct queue *queue, struct verdict *verdict)
 {
 	struct rdma_addrinfo hints = { .ai_port_space = RDMA_PS_TCP };
-	struct sockaddr_in own = { .sin_family = AF_INET };
+	struct sockaddr_in from = { .sin_family = AF_INET };
 	struct rdma_addrinfo *found;
 
 	if (rdma_getaddrinfo(address, port, &hints, &found))
 		err(1, "rdma_getaddrinfo");
-	if (source && inet_pton(AF_INET, source, &own.sin_addr) != 1)
-		errx(2, "not an IPv4 address: %s", source);
-	if (rdma_resolve_addr(queue->id, source ? (struct sockaddr *)&own : NULL, found->ai_dst_addr, 5000))
+	if (source_address && inet_pton(AF_INET, source_address, &from.sin_addr) != 1)
+		errx(2, "no address: %s", source_address);
+	if (rdma_resolve_addr(queue->id, source_address ? (struct sockaddr *)&from : NULL,
+			      found->ai_dst_addr, 5000))
 		err(1, "rdma_resolve_addr");
 	rdma_freeaddrinfo(found);
 	if (!expect(queue, RDMA_CM_EVENT_ADDR_RESOLVED, verdict))
