@@ -18,7 +18,6 @@ use crate::{
         UsedDevices,
         OWNER, //
     },
-    parameters,
     queue::{
         Addresses,
         QueueConnection,
@@ -30,6 +29,7 @@ use crate::{
         MAX_PAGES,
         MAX_TRANSFER, //
     },
+    settings::parameters,
     shared_receives::SharedReceives,
 };
 use core::{

@@ -2,6 +2,7 @@
 
 //! nvmet_rdma_rust: the NVMe/RDMA transport under nvmet, in place of nvmet-rdma.
 //!
+//! - [`settings`]: the parameters of the module.
 //! - [`devices`]: RDMA devices, and what the queues on one share.
 //! - [`rdma`]: the transport as a type, and how responses are sent.
 //! - [`queue`]: one queue: commands from their capsule to their response.
@@ -20,12 +21,14 @@ use kernel::{
 use nvmet::Registration;
 use rdma::Rdma;
 use rrdma::sync::Thread;
+use settings::parameters;
 
 mod connection;
 mod devices;
 mod listener;
 mod queue;
 mod rdma;
+mod settings;
 mod shared_receives;
 mod transport;
 mod watchdog;
@@ -36,13 +39,6 @@ module! {
     authors: ["The rnvmf developers"],
     description: "NVMe target RDMA transport driver in Rust",
     license: "GPL",
-}
-
-rrdma::parameters! {
-    use_srq: Bool = false, "share the receives of the queues on a device";
-    srq_size: Number<256, 32768> = 1024, "receives of a shared receive queue; default 1024";
-    auth_any_peer: Bool = false, "I/O queues may come from another peer than the one that authenticated";
-    passthru_unknown: Bool = false, "pass on commands of unknown length: hosts can access all memory";
 }
 
 /// The module. Dropping the registration waits until all queues are destroyed.

@@ -55,6 +55,7 @@ use slots::{
 
 use crate::rdma::{
     Rdma,
+    DNR,
     LIMITS, //
 };
 use core::{
@@ -138,9 +139,6 @@ use rrdma::{
     },
     sync::{rcu_read, IrqLock, RcuSection},
 };
-
-/// Do Not Retry, in the form of `include/linux/nvme.h`.
-const DNR: u16 = 0x4000;
 
 impl TransportTypes for Rdma {
     type Endpoint = TargetQueue;

@@ -24,6 +24,9 @@ pub(crate) const LIMITS: PortLimits = PortLimits {
     mdts: 8,
 };
 
+/// Do Not Retry, in the form of `include/linux/nvme.h`.
+pub(crate) const DNR: u16 = 0x4000;
+
 /// Smallest page of a host in bytes (CAP.MPSMIN), the unit of MDTS.
 const PAGE: u32 = 4096;
 

@@ -2,8 +2,10 @@
 
 //! Commands of passthrough subsystems.
 
-use super::DNR;
-use crate::parameters;
+use crate::{
+    rdma::DNR,
+    settings::parameters, //
+};
 use kernel::prelude::*;
 use nvme_proto::{
     format::sqe::Command,

@@ -151,7 +151,14 @@ fn admin_commands() {
 
 #[test]
 fn features() {
-    let lengths = [(0x02, 0), (0x03, 4096), (0x0c, 256), (0x0e, 8), (0x13, 512), (0x16, 512)];
+    let lengths = [
+        (0x02, 0),
+        (0x03, 4096),
+        (0x0c, 256),
+        (0x0e, 8),
+        (0x13, 512),
+        (0x16, 512),
+    ];
     for (feature, length) in lengths {
         has_short_length(command(0x09, &[feature]), ADMIN, length);
         has_short_length(command(0x0a, &[feature]), ADMIN, length);
