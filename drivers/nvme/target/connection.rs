@@ -30,7 +30,10 @@ use crate::{
         MAX_TRANSFER, //
     },
     settings::parameters,
-    shared_receives::SharedReceives,
+    shared_receives::{
+        Share,
+        SharedReceives, //
+    },
 };
 use core::{
     mem,
@@ -474,6 +477,7 @@ impl State {
 /// An established connection. The device is released last.
 struct ConnectedQueue {
     connected: Connected<TargetQueue>,
+    _share: Option<Share>,
     _device: DeviceUse<SharedReceives>,
 }
 
@@ -552,6 +556,7 @@ impl WorkItem<END> for Connection {
 /// Parts of a new queue.
 struct Prepared {
     slots: u16,
+    share: Option<Share>,
     device: DeviceUse<SharedReceives>,
     init_attr: QpInitAttr<TargetQueue>,
 }
@@ -720,6 +725,7 @@ impl Connection {
         }
         let Prepared {
             slots,
+            share,
             device,
             init_attr,
         } = match this.prepare(incoming.device(), accepted) {
@@ -747,6 +753,7 @@ impl Connection {
                 },
                 transfer: MAX_TRANSFER,
             },
+            kept_receives: share.as_ref().map_or(0, Share::receives),
             connection: this.clone(),
         });
         let accepting = match incoming.create_queue_pair(init_attr, queue, OWNER) {
@@ -760,6 +767,7 @@ impl Connection {
         match this.complete(accepting, accepted) {
             Ok(connected) => Ok(ConnectedQueue {
                 connected,
+                _share: share,
                 _device: device,
             }),
             Err(refusal) => {
@@ -813,7 +821,7 @@ impl Connection {
             _ => connections.next_vector.fetch_add(1, Ordering::Relaxed),
         };
         let vector = vector % device.device().attributes().completion_vectors.max(1);
-        let shared = device.shared().of_vector(vector);
+        let shared = device.shared().of_vector(vector).cloned();
         // Each slot may have a SEND outstanding, for which the host has a receive. But a host must not
         // keep shared receives waiting for a slot.
         let slots = match shared {
@@ -832,20 +840,28 @@ impl Connection {
         };
         let entries = capacity
             .completions()
-            .saturating_add(rdma_rw.requests(device.device(), capacity))
-            // All shared receives may complete on one queue pair.
-            .saturating_add(shared.map_or(0, |shared| shared.receives()));
-        let pool = device.device().clone();
-        let cq = CompletionQueue::pool_get(pool, entries, vector, Poll::Workqueue)?;
+            .saturating_add(rdma_rw.requests(device.device(), capacity));
+        let share = match &shared {
+            Some(shared) => Some(shared.share(accepted.commands, entries)?),
+            None => None,
+        };
+        let cq = match &share {
+            Some(share) => share.completion_queue().clone(),
+            None => {
+                let pool = device.device().clone();
+                CompletionQueue::pool_get(pool, entries, vector, Poll::Workqueue)?
+            }
+        };
         let init_attr = QpInitAttr::new(device.pd().clone(), cq, capacity)
             .with_rdma_rw(rdma_rw)
             .with_receive_sges(device.device().attributes().max_recv_sge.min(2));
         let init_attr = match shared {
-            Some(shared) => init_attr.with_shared_receives(shared.clone()),
+            Some(shared) => init_attr.with_shared_receives(shared.queue().clone()),
             None => init_attr,
         };
         Ok(Prepared {
             slots,
+            share,
             device,
             init_attr,
         })

@@ -168,6 +168,7 @@ pub(crate) struct TargetQueue {
     nr_slots: u16,
     addresses: Addresses,
     limits: DataLimits,
+    kept_receives: u16,
     #[pin]
     slots: IrqLock<Slots<Request<Rdma>>>,
     /// Commands that wait for credits of the send queue. The lock is held while they are tried again.
@@ -188,6 +189,7 @@ impl TargetQueue {
             nr_slots: params.slots,
             addresses: params.addresses,
             limits: params.limits,
+            kept_receives: params.kept_receives,
             slots <- new_irq_lock!(Slots {
                 phase: Phase::Waiting,
                 free: FreeSlots::EMPTY,
@@ -225,9 +227,11 @@ impl TargetQueue {
         let pd = queue.protection_domain();
         let mut completions = Completions::with_capacity(queue.clone(), this.nr_slots.into());
         this.sq.attach(queue.clone());
-        for _ in 0..this.nr_slots {
+        for left in (0..this.nr_slots).rev() {
             let slot = Slot {
                 context: Some(RwContext::new(queue)?),
+                // The free slots that were added last are taken first.
+                keeps_receive: left < this.kept_receives,
                 invalidate: None,
                 next: None,
             };
@@ -433,21 +437,24 @@ impl TargetQueue {
     }
 
     /// Passes a command that took a shared receive to nvmet. The receive is posted again at once, unless
-    /// the data of the command is in it: a command may take long, because its host must answer RDMA
-    /// READs. Other hosts need the receive meanwhile.
+    /// the data of the command is in it, and the queue has not kept its share yet: a command may take long, because
+    /// its host must answer RDMA READs, or a disk is stuck. Other hosts need the receive meanwhile.
     // Not inlined, because it saves more registers than its callers.
     #[inline(never)]
     fn begin_shared(
         queue: &QueuePair<Self>,
         shared: &SharedReceiveQueue<Self>,
         arrived: Arrived,
-        request: Request<Rdma>,
+        mut request: Request<Rdma>,
     ) {
         let this = queue.context();
         let Arrived { mut capsule, data } = arrived;
         let command = *capsule.command();
         let begun = match CommandData::is_in_capsule(&Command::from_bytes(command)) {
-            true => request.begin(queue, capsule),
+            true if request.private_mut().keeps_receive => request.begin(queue, capsule),
+            true => {
+                return Self::begin_copied(queue, shared, Arrived { capsule, data }, request);
+            }
             false => {
                 this.posted(shared.post(capsule));
                 request.begin_copy(queue, &command)
@@ -455,6 +462,31 @@ impl TargetQueue {
         };
         // Shared receives have more room than an admin queue.
         this.begun(queue, data.min(this.limits.in_capsule), begun);
+    }
+
+    /// Passes a copy of a command and its data to nvmet, after its shared receive was posted again.
+    #[cold]
+    fn begin_copied(
+        queue: &QueuePair<Self>,
+        shared: &SharedReceiveQueue<Self>,
+        arrived: Arrived,
+        request: Request<Rdma>,
+    ) {
+        let this = queue.context();
+        match this.copy(shared, arrived) {
+            Ok(copy) => Self::begin_parked(queue, Parked::Copy(copy), request),
+            Err(error) => {
+                this.cannot_copy(error);
+                this.release(queue, request);
+            }
+        }
+    }
+
+    /// Ends the connection, as there is no memory for a copy of a capsule.
+    #[cold]
+    fn cannot_copy(&self, error: Error) {
+        self.log(fmt!("no memory for data in a capsule: {error:?}"));
+        self.disconnect();
     }
 
     /// Executes a command that was passed to nvmet, once it has its data. `behind` bytes of data came
@@ -737,10 +769,7 @@ impl TargetQueue {
         };
         let parked = match parked {
             Ok(parked) => parked,
-            Err(error) => {
-                this.log(fmt!("no memory for data in a capsule: {error:?}"));
-                return this.disconnect();
-            }
+            Err(error) => return this.cannot_copy(error),
         };
         let (most, cause) = match this.sq.controller() {
             Some(_) => (usize::MAX, "more commands than the queue has entries"),

@@ -44,5 +44,7 @@ pub(crate) struct QueueParams {
     pub(crate) slots: u16,
     pub(crate) addresses: Addresses,
     pub(crate) limits: DataLimits,
+    /// Shared receives that commands may keep while they are executed.
+    pub(crate) kept_receives: u16,
     pub(crate) connection: Arc<dyn QueueConnection>,
 }

@@ -93,6 +93,9 @@ pub(super) const MAX_PARKED_BEFORE_CONNECT: usize = 2;
 pub(crate) struct Slot<E: QpContext> {
     /// `None` while data is transferred, and if the queue pair keeps it because a transfer failed.
     pub(super) context: Option<RwContext<Sgl, E>>,
+    /// Whether a command in this slot may keep a shared receive while it is executed. So the number of such slots
+    /// limits the shared receives that a queue keeps.
+    pub(super) keeps_receive: bool,
     /// The key that the response invalidates.
     pub(super) invalidate: Option<u32>,
     /// The next free slot.

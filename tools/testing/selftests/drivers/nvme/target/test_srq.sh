@@ -152,6 +152,73 @@ hosts_without_receives_keep_no_receives() {
 	others_find_receives
 }
 
+# stuck_host NUMBER: let a hostile host send writes with data in the capsule to a disk that completes none, more than
+# there are receives.
+stuck_host() {
+	local n steps=()
+	for n in {1..8}; do
+		steps+=("cm,qid=$n,hsqsize=127,hrqsize=128" "connect,qid=$n,sqsize=127"
+			"write,inline=4096,count=127,nowait" quiet,ms=200)
+	done
+	"$HOSTILE" "$TARGET4" 4420 "$HOSTILE_NQN" admin "${steps[@]}" stop <&"$PAUSE_FD" >"$SCRATCH/host$1" 2>&1 &
+	defer end_process $!
+	wait_until $((4 * SOON)) grep -qx stop "$SCRATCH/host$1" || fail "printed $(<"$SCRATCH/host$1")"
+}
+
+# The disk of one host is stuck. Hosts of other disks are served.
+stuck_disk_keeps_no_receives() {
+	local disk=$BACKEND
+	{ modprobe -q dm_mod && command -v dmsetup >/dev/null; } || skip "no device mapper"
+	start use_srq=1 srq_size=256
+	backend_memory stuck 16 512
+	run dmsetup create rnvmf_stuck --table "0 32768 linear $BACKEND 0"
+	defer dmsetup remove --force rnvmf_stuck
+	target_subsystem "$HOSTILE_NQN"
+	target_namespace "$HOSTILE_NQN" 1 "/dev/dm-$(dmsetup info -c --noheadings -o minor rnvmf_stuck)"
+	target_export 4420 "$HOSTILE_NQN"
+	BACKEND=$disk
+	connect "$TARGET4"
+	run dmsetup suspend --noflush rnvmf_stuck
+	defer dmsetup resume rnvmf_stuck
+	stuck_host 1
+	compare 4096
+	disconnect "$CTRL"
+	others_find_receives
+	run dmsetup resume rnvmf_stuck
+}
+
+# As many receives as the device allows, with room in the completion queue.
+as_many_as_possible() {
+	start use_srq=1 srq_size=32768
+	connect "$TARGET4"
+	[ "$(shared_queues)" -ge 1 ] || fail "no shared receive queue: $(rdma resource show srq)"
+	works
+	leave
+}
+
+# entries: print the sum of the sizes of all completion queues.
+entries() {
+	rdma resource show cq | awk '{ for (n = 1; n < NF; n++) if ($n == "cqe") sum += $(n + 1) } END { print sum + 0 }'
+}
+
+# The shared receives have an entry each in a completion queue, not in those of all their queues.
+many_queues_take_few_entries() {
+	local before n steps=()
+	start use_srq=1 srq_size=4096
+	connect "$TARGET4"
+	before=$(entries)
+	for n in {1..32}; do
+		steps+=("cm,qid=1,hsqsize=1,hrqsize=2")
+	done
+	"$HOSTILE" "$TARGET4" 4420 "$NQN" "${steps[@]}" stop <&"$PAUSE_FD" >"$SCRATCH/host" 2>&1 &
+	defer end_process $!
+	wait_until $((4 * SOON)) grep -qx stop "$SCRATCH/host" || fail "printed $(<"$SCRATCH/host")"
+	n=$(($(entries) - before))
+	# Those of the host are in the sum.
+	[ $n -lt $((32 * 4096)) ] || fail "32 queues take $n entries"
+	disconnect "$CTRL"
+}
+
 # Each port keeps its limit of in-capsule data, whichever had the first connection through the device.
 ports_with_different_in_capsule_data() {
 	local first
@@ -199,6 +266,9 @@ main_with_known setup \
 	hosts_without_a_controller_keep_no_receives \
 	hosts_that_are_not_established_keep_no_receives \
 	hosts_without_receives_keep_no_receives \
+	stuck_disk_keeps_no_receives \
+	as_many_as_possible \
+	many_queues_take_few_entries \
 	ports_with_different_in_capsule_data \
 	no_in_capsule_data_on_an_admin_queue \
 	too_small
