@@ -123,7 +123,7 @@ impl Device {
 
     /// Returns whether the device is an iWARP device.
     #[inline]
-    pub(crate) fn is_rnic(&self) -> bool {
+    pub fn is_rnic(&self) -> bool {
         // SAFETY: `self` is a valid device by the type invariant; its type is constant.
         unsafe { u32::from((*self.as_raw()).node_type) == bindings::RDMA_NODE_RNIC }
     }

@@ -789,10 +789,17 @@ impl Connection {
         }
     }
 
+    /// Returns the number of receives that the queues on a device share; `None` if each queue has its own. On iWARP,
+    /// each host has a protection domain, and receives of one cannot be those of a queue in another.
+    fn receives_on(&self, device: &Device) -> Option<u32> {
+        let receives = self.connections.shared_receives?;
+        (!device.is_rnic()).then_some(receives)
+    }
+
     /// Makes the receives that the queues on a device share, if they do. Sleeps.
     fn share(&self, pd: &Arc<ProtectionDomain>, in_capsule: u32) -> Result<SharedReceives> {
         let device = pd.device();
-        let Some(receives) = self.connections.shared_receives else {
+        let Some(receives) = self.receives_on(device) else {
             return Ok(SharedReceives::none(in_capsule));
         };
         if device.attributes().max_srq == 0 {
@@ -808,14 +815,13 @@ impl Connection {
         let connections = &self.connections;
         let client = connections.client.lock().clone().ok_or(ENODEV)?;
         // Ports with other limits have other shared receives.
-        let in_capsule = in_capsule(
-            &self.identity.port,
-            device,
-            self.connections.shared_receives,
-        );
+        let in_capsule = in_capsule(&self.identity.port, device, self.receives_on(device));
         let fit = |shared: &SharedReceives| shared.in_capsule() == in_capsule;
         let share = |pd: &Arc<ProtectionDomain>| self.share(pd, in_capsule);
-        let device = connections.devices.acquire(&client, device, fit, share)?;
+        // On iWARP, a host has keys for memory that the target reads into.
+        let owner = device.is_rnic().then_some(self.identity.peer);
+        let devices = &connections.devices;
+        let device = devices.acquire(&client, device, owner, fit, share)?;
         let vector = match accepted.queue_id {
             0 => 0,
             _ => connections.next_vector.fetch_add(1, Ordering::Relaxed),

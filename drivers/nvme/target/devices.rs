@@ -16,6 +16,7 @@ use rrdma::rdma::{
         self,
         Client, //
     },
+    cm::PeerId,
     device::{
         Device,
         DeviceRef, //
@@ -52,8 +53,10 @@ impl Client for Devices {
     }
 }
 
-/// A device with its protection domain and shared receives `S`, while a queue uses them.
+/// A device with a protection domain and shared receives `S`, while a queue uses them.
 struct Entry<S> {
+    /// The only host whose queues are in the domain; `None` for all hosts.
+    owner: Option<PeerId>,
     pd: Arc<ProtectionDomain>,
     shared: Arc<S>,
     users: usize,
@@ -84,8 +87,8 @@ impl<S> UsedDevices<S> {
         )
     }
 
-    /// Begins a use of a device with shared receives that `fit`. The first user makes them with `share`.
-    /// May sleep.
+    /// Begins a use of a device with shared receives that `fit`. The first user makes them with `share`. A protection
+    /// domain with an `owner` is for the queues of this host. May sleep.
     ///
     /// # Errors
     ///
@@ -94,12 +97,14 @@ impl<S> UsedDevices<S> {
         self: &Arc<Self>,
         devices: &client::Registration<Devices>,
         device: &Device,
+        owner: Option<PeerId>,
         fit: impl Fn(&S) -> bool,
         share: impl FnOnce(&Arc<ProtectionDomain>) -> Result<S>,
     ) -> Result<DeviceUse<S>> {
         let mut entries = self.entries.lock();
         let known = entries
             .iter_mut()
+            .filter(|entry| entry.owner == owner)
             .find(|entry| **entry.pd.device() == *device && fit(&entry.shared));
         let (pd, shared) = match known {
             Some(entry) if entry.pd.device().is_removing() => return Err(ENODEV),
@@ -113,6 +118,7 @@ impl<S> UsedDevices<S> {
                 let shared = Arc::new(share(&pd)?, GFP_KERNEL)?;
                 entries.push(
                     Entry {
+                        owner,
                         pd: pd.clone(),
                         shared: shared.clone(),
                         users: 1,

@@ -276,6 +276,35 @@ takes_little() {
 	[ "$taken" -le "$most" ] || fail "they take $taken KiB, limit $most KiB"
 }
 
+# On iWARP, a host has keys for the memory that the target reads into. They are valid in a protection domain, so each
+# host has one. Queues with shared receives would be in one.
+protection_domains_on_iwarp() {
+	local RDMA_TYPE=siw other=192.0.2.11 first
+	need_core "has a network namespace of its own"
+	modprobe -qn siw || skip "no module siw"
+	modprobe -r "$TARGET_DRIVER"
+	TARGET_PARAMETERS=(use_srq=1)
+	start_single
+	TARGET_PARAMETERS=()
+	run ip address add "$other/24" dev rnvmf0
+	connect "$TARGET4" -w "$HOST4"
+	first=$CTRL
+	compare 65536
+	same "protection domains of one host" 1 "$(domains)"
+	connect "$TARGET4" -w "$other"
+	compare 65536
+	same "protection domains of two hosts" 2 "$(domains)"
+	same "shared receive queues" 0 "$(rdma resource show srq | grep -c "\[$TARGET_MODULE\]" || true)"
+	disconnect "$CTRL"
+	disconnect "$first"
+	rdma_back_to "$OBJECTS"
+}
+
+# domains: print the number of the target's protection domains.
+domains() {
+	rdma resource show pd | grep -c "\[$TARGET_MODULE\]" || true
+}
+
 # backend_stuck: create a disk that `dmsetup` suspends: it then takes any number of I/Os, and completes none.
 backend_stuck() {
 	backend_memory stuck 16 512
@@ -307,4 +336,5 @@ main_with_known setup \
 	without_a_connect_command \
 	thousand_idle_queues \
 	storm_of_reconnects \
+	protection_domains_on_iwarp \
 	memory_returns
