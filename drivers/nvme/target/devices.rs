@@ -16,7 +16,6 @@ use rrdma::rdma::{
         self,
         Client, //
     },
-    cm::PeerId,
     device::{
         Device,
         DeviceRef, //
@@ -56,7 +55,7 @@ impl Client for Devices {
 /// A device with a protection domain and shared receives `S`, while a queue uses them.
 struct Entry<S> {
     /// The only host whose queues are in the domain; `None` for all hosts.
-    owner: Option<PeerId>,
+    owner: Option<[u8; 16]>,
     pd: Arc<ProtectionDomain>,
     shared: Arc<S>,
     users: usize,
@@ -97,7 +96,7 @@ impl<S> UsedDevices<S> {
         self: &Arc<Self>,
         devices: &client::Registration<Devices>,
         device: &Device,
-        owner: Option<PeerId>,
+        owner: Option<[u8; 16]>,
         fit: impl Fn(&S) -> bool,
         share: impl FnOnce(&Arc<ProtectionDomain>) -> Result<S>,
     ) -> Result<DeviceUse<S>> {
