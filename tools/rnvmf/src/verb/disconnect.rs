@@ -151,7 +151,11 @@ fn start_unused(
             break;
         }
         next_try += PAUSE;
-        pause(kernel, &mut removal.remaining, next_try)?;
+        let paused = pause(kernel, &mut removal.remaining, next_try);
+        paused.map_err(|mut error| {
+            error.message += "; the removals that have started continue";
+            error.context("disconnect")
+        })?;
     }
     for controller in pending {
         removal.add(controller, Err(Error::failed("a disk is in use")));

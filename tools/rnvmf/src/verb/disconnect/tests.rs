@@ -285,6 +285,21 @@ fn one_that_stays_open_stays() {
 }
 
 #[test]
+fn waiting_for_a_close_can_be_interrupted() {
+    let mut kernel = MockKernel {
+        namespaces: vec![disk(0, 2, DiskUse::Open)],
+        ..kernel()
+    };
+    kernel.wait_results.push_back(WaitResult::Interrupted);
+    let options = DisconnectAll { unused: true };
+    let run = |printer: &mut Printer<'_>| run_all(&options, &mut kernel, printer);
+    assert_eq!(
+        Printed::of(Format::Normal, run).end.unwrap_err().message,
+        "disconnect: interrupted; the removals that have started continue"
+    );
+}
+
+#[test]
 fn an_older_module_is_no_reason_to_disconnect_all() {
     let mut kernel = kernel();
     let old = Error::failed("older");
