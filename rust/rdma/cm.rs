@@ -19,7 +19,6 @@
 //! All steps wait for one [`TimedCompletion`](crate::sync::TimedCompletion) of the caller. Complete
 //! it to abort a step: the step fails if [`WaitLimits::cancelled`] then returns true. A signal for the
 //! calling thread aborts a step, too ([`Cause::Interrupted`]). Kernel threads and work items get none.
-//!
 //! From the creation of the queue pair on, the removal of its device completes it, too. A step then fails
 //! with [`Cause::DeviceRemoved`]. The owner of a [`Connected`] must drop it when
 //! [`is_removing`](crate::rdma::device::DeviceRef::is_removing) of the device is true.
@@ -89,8 +88,7 @@ pub use service::{
     QKEY, //
 };
 
-pub use crate::net::Address;
-pub use crate::sync::WaitLimits;
+pub use crate::{net::Address, sync::WaitLimits};
 
 pub(crate) use active::resolve_for_datagrams;
 pub(crate) use cm_id::BoundId;

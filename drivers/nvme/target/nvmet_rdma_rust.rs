@@ -55,8 +55,7 @@ impl kernel::Module for NvmetRdmaRust {
             .then(|| parameters::srq_size.get());
         let connections = Connections::new(shared_receives)?;
         connections.start()?;
-        let watchdog =
-            watchdog::start(connections.clone()).inspect_err(|_| connections.stop())?;
+        let watchdog = watchdog::start(connections.clone()).inspect_err(|_| connections.stop())?;
         let transport = Registration::new(module, connections.clone());
         let transport =
             KBox::pin_init(transport, GFP_KERNEL).inspect_err(|_| connections.stop())?;

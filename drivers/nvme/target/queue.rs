@@ -25,7 +25,6 @@
 
 mod data_transfer;
 mod params;
-mod passthrough;
 mod pending;
 mod read_limit;
 mod slots;
@@ -147,7 +146,7 @@ impl TransportTypes for Rdma {
     const LIMITS: PortLimits = LIMITS;
 
     fn check_passthrough(command: &PassthroughCommand) -> Result<(), u16> {
-        passthrough::check(command)
+        data_transfer::check_passthrough(command)
     }
 }
 

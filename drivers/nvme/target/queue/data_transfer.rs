@@ -1,14 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How the data of a command is transferred.
+//! How the data of a command is transferred, and how much of it by a passthrough command.
 
-use kernel::prelude::*;
-use nvme_proto::format::sqe::{
-    Command,
-    Direction,
-    IoOp, //
+use crate::{
+    rdma::DNR,
+    settings::parameters, //
 };
-use nvmet::Sgl;
+use kernel::prelude::*;
+use nvme_proto::{
+    format::sqe::{
+        Command,
+        Direction,
+        IoOp, //
+    },
+    policy::passthru_length::{
+        self,
+        BlockFormat,
+        PassthruQueue,
+        UnknownLength, //
+    },
+};
+use nvmet::{
+    PassthroughCommand,
+    PassthroughQueue,
+    Sgl, //
+};
 
 /// Direction and means of a command's data transfer.
 #[derive(Clone, Copy)]
@@ -45,4 +61,33 @@ impl DataTransfer {
             Self::MaybePartial => Sgl::zeroed(length),
         }
     }
+}
+
+/// Checks that the controller transfers no more data than the command has.
+///
+/// # Errors
+///
+/// The status of a command that is refused. If the length is not known, the parameter
+/// `passthru_unknown` decides.
+#[cold]
+pub(super) fn check_passthrough(passed: &PassthroughCommand) -> Result<(), u16> {
+    let command = Command::from_bytes(passed.command);
+    // nvmet executes these.
+    if command.opcode() == Command::FABRICS {
+        return Ok(());
+    }
+    let queue = match &passed.queue {
+        PassthroughQueue::Admin => PassthruQueue::Admin,
+        PassthroughQueue::Io(format) => {
+            PassthruQueue::Io(format.as_ref().map(|format| BlockFormat {
+                size: format.block_size,
+                metadata: format.metadata,
+            }))
+        }
+    };
+    let unknown = match parameters::passthru_unknown.get() {
+        true => UnknownLength::Allow,
+        false => UnknownLength::Refuse,
+    };
+    passthru_length::check(&command, queue, passed.length, unknown).map_err(|code| code.get() | DNR)
 }
