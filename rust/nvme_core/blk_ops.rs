@@ -6,7 +6,10 @@
 
 use crate::{
     bindings,
-    controller::Controller,
+    controller::{
+        Controller,
+        KINDS, //
+    },
     hw_queue::HwQueue,
     request::{
         Refusal,
@@ -417,20 +420,26 @@ impl<T: Transport> BlkOps<T> {
 
     /// Maps CPUs to the hardware queues of each kind. C: `nvmf_map_queues()`.
     ///
+    /// The numbers of each kind are computed for the hardware queues that there are: if blk-mq cannot add those
+    /// that the target grants, it calls this again with the old number. [`Controller::io_queues`] has the numbers for
+    /// those that are granted, and CPUs would be mapped to queues that do not exist. nvme-rdma does that.
+    ///
     /// # Safety
     ///
     /// `set` is valid, and nobody else uses its maps.
     unsafe extern "C" fn map_queues(set: *mut bindings::blk_mq_tag_set) {
-        // SAFETY: By the safety requirements of this function, and see `BlkOps`. The numbers do not
-        // change meanwhile: by the invariants of `Controller`, only this thread changes them.
+        let mut kinds = [0; KINDS];
+        // SAFETY: By the safety requirements of this function, and see `BlkOps`. The options belong to the
+        // controller. `kinds` has a place for each kind.
         unsafe {
             // If there are no polled queues, nvme-fabrics leaves their map as it is.
             for map in &mut (*set).map {
                 map.nr_queues = 0;
             }
             let ctrl = (*set).driver_data.cast();
-            let io_queues = Controller::<T>::from_raw(ctrl).io_queues.get();
-            bindings::nvmf_map_queues(set, ctrl, io_queues.cast());
+            let options = Controller::<T>::from_raw(ctrl).options.as_raw();
+            bindings::nvmf_set_io_queues(options, (*set).nr_hw_queues, kinds.as_mut_ptr());
+            bindings::nvmf_map_queues(set, ctrl, kinds.as_mut_ptr());
         }
     }
 }

@@ -65,7 +65,7 @@ pub(crate) struct Controller<T: Transport> {
     pub(crate) abort_work: Opaque<bindings::work_struct>,
     #[pin]
     pub(crate) reconnect_work: Opaque<bindings::delayed_work>,
-    /// Numbers of I/O queues of each kind, for `nvmf_map_queues()`.
+    /// Numbers of I/O queues of each kind that the target grants.
     pub(crate) io_queues: UnsafeCell<[u32; KINDS]>,
     /// The admin queue, then the I/O queues.
     pub(crate) queues: KVec<HwQueue<T>>,

@@ -352,8 +352,7 @@ fn set_queue_counts<T: Transport>(controller: &Controller<T>) -> Result<(), Setu
         }
         (*ctrl).queue_count = count.saturating_add(1);
         dev_info!(controller.device(), "creating {} I/O queues.\n", count);
-        // nvme-fabrics writes only the kinds that there are. Others would stay since an earlier connect, and
-        // CPUs would be mapped to queues that are gone.
+        // nvme-fabrics writes only the kinds that there are. Others would stay since an earlier connect.
         *controller.io_queues.get() = [0; KINDS];
         bindings::nvmf_set_io_queues(options, count, controller.io_queues.get().cast());
     }
