@@ -70,8 +70,13 @@ use rrdma::{
     },
 };
 
-/// Time limit of connecting all queues. Each step of the connection manager has its own.
-const CONNECT: Msecs = Msecs::new(30_000);
+/// Time limit of connecting queues in milliseconds, for any number of them. Each step of the connection manager has
+/// its own.
+const CONNECT: u32 = 30_000;
+
+/// Time that each queue adds to [`CONNECT`], in milliseconds. All are connected within one limit, but their regions
+/// are allocated one after the other. Some devices take a millisecond for a region; a queue has at most 256.
+const EACH_QUEUE: u32 = 1000;
 
 /// SGLs may specify an offset (SGLS). C: `NVME_CTRL_SGLS_SAOS`.
 const SGL_OFFSET: u32 = 1 << 20;
@@ -119,8 +124,10 @@ impl Rdma {
         }
     }
 
-    /// Returns a connector for queues of the controller.
-    fn connector(&self, params: &ConnectParams) -> QueueConnector<'_, CoreRequests> {
+    /// Returns a connector for so many queues of the controller.
+    fn connector(&self, params: &ConnectParams, queues: usize) -> QueueConnector<'_, CoreRequests> {
+        let queues = u32::try_from(queues).unwrap_or(u32::MAX);
+        let limit = EACH_QUEUE.saturating_mul(queues).saturating_add(CONNECT);
         let association = &self.association;
         let controller = ControllerConfig {
             ctrl_id: params.instance,
@@ -133,7 +140,7 @@ impl Rdma {
             user: &**association,
             wake: association.wake.clone(),
             notifier: association.notifier.clone(),
-            deadline: Deadline::after(CONNECT),
+            deadline: Deadline::after(Msecs::new(limit)),
         };
         match association.domain() {
             Some(pd) => QueueConnector::with_domain(controller, pd),
@@ -145,9 +152,10 @@ impl Rdma {
     fn connect_all<'a>(
         &self,
         params: &ConnectParams,
+        count: usize,
         queues: &mut dyn Iterator<Item = &'a Pin<KBox<RdmaQueue>>>,
     ) -> Result<(), (u16, QueueConnectError)> {
-        let mut connector = self.connector(params);
+        let mut connector = self.connector(params, count);
         let max_send_entries = self
             .association
             .device()
@@ -230,7 +238,8 @@ impl Transport for Rdma {
             // No queue is connected, so none can report another error.
             self.association.notifier.reset();
         }
-        let connected = self.connect_all(params, &mut queues);
+        let count = queues.clone().count();
+        let connected = self.connect_all(params, count, &mut queues);
         connected.map_err(|(qid, error)| {
             log(params.instance, qid, &error);
             errno_of(&error)
