@@ -10,13 +10,20 @@ use crate::{
         Controller,
         KINDS, //
     },
-    hw_queue::HwQueue,
+    hw_queue::{
+        Admits,
+        HwQueue, //
+    },
     request::{
         Refusal,
         Refused,
         Request, //
     },
-    transport::Transport, //
+    transport::Transport,
+    weak_controller::{
+        AssociationNumber,
+        TimedOut, //
+    }, //
 };
 use core::{
     iter,
@@ -342,21 +349,46 @@ impl<T: Transport> BlkOps<T> {
             // The end of its connection has logged it.
             return bindings::blk_eh_timer_return_BLK_EH_RESET_TIMER;
         }
-        // SAFETY: By the safety requirements of this function, `rq` is valid. The controller has a device.
-        unsafe { bindings::log_timeout(controller.as_raw(), rq, queue.qid) };
-        if controller.state() == bindings::nvme_ctrl_state_NVME_CTRL_LIVE {
-            controller
-                .weak
-                .report_error(format_args!("command on queue {} timed out", queue.qid));
-            return bindings::blk_eh_timer_return_BLK_EH_RESET_TIMER;
+        let association = controller.weak.association();
+        // SAFETY: By the safety requirements of this function, `rq` is valid.
+        if unsafe { !bindings::is_expired(rq) } {
+            // SAFETY: As above.
+            return unsafe { Self::timer_of(rq) };
         }
-        controller.weak.note_loss();
+        // The request was in flight after `association` was read. An association begins when all requests of the
+        // last one were cancelled. So this one is not later than that of the request.
+        //
+        // SAFETY: As above. The controller has a device.
+        unsafe { bindings::log_timeout(controller.as_raw(), rq, queue.qid) };
         // I/O may wait for this request.
-        memory::without_io(|| queue.disconnect());
-        controller.weak.recover_if_lost();
+        memory::without_io(|| Self::time_out(controller, queue, association));
+        // SAFETY: As above.
+        unsafe { Self::timer_of(rq) }
+    }
+
+    /// Starts error recovery, or disconnects the queue, because a command of `association` timed out. Does nothing
+    /// if the controller has been set up again since. Sleeps.
+    fn time_out(controller: &Controller<T>, queue: &HwQueue<T>, association: AssociationNumber) {
+        let refuse = || queue.admit(Admits::Nothing);
+        match controller.weak.time_out(association, queue.qid, refuse) {
+            TimedOut::Disconnect => {
+                T::disconnect(&queue.data, association);
+                controller.weak.recover_if_lost();
+            }
+            TimedOut::Recovers | TimedOut::Ended => {}
+        }
+    }
+
+    /// Returns the result of [`timeout`](Self::timeout) for a request that has ended, or is still in flight:
+    /// recovery has not come to it yet, the device has not returned the memory of its command, or it was sent
+    /// again.
+    ///
+    /// # Safety
+    ///
+    /// Those of [`timeout`](Self::timeout).
+    unsafe fn timer_of(rq: *mut bindings::request) -> bindings::blk_eh_timer_return {
         // SAFETY: By the safety requirements of this function, `rq` is valid.
         match unsafe { bindings::is_in_flight(rq) } {
-            // The device has not returned the memory of the command.
             true => bindings::blk_eh_timer_return_BLK_EH_RESET_TIMER,
             false => bindings::blk_eh_timer_return_BLK_EH_DONE,
         }

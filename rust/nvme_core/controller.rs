@@ -213,6 +213,15 @@ impl<T: Transport> Controller<T> {
         unsafe { bindings::ctrl_state(self.as_raw()) }
     }
 
+    /// Returns whether the controller is being deleted.
+    pub(crate) fn is_deleted(&self) -> bool {
+        matches!(
+            self.state(),
+            bindings::nvme_ctrl_state_NVME_CTRL_DELETING
+                | bindings::nvme_ctrl_state_NVME_CTRL_DELETING_NOIO
+        )
+    }
+
     /// Returns the admin queue.
     pub(crate) fn admin_queue(&self) -> Option<&HwQueue<T>> {
         self.queues.first()
@@ -237,6 +246,7 @@ impl<T: Transport> Controller<T> {
         // SAFETY: By the type invariants, only the calling thread changes these fields.
         unsafe {
             ConnectParams {
+                association: self.weak.association(),
                 instance: (*ctrl).instance,
                 controller_id: (*ctrl).cntlid,
                 entries,

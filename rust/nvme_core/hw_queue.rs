@@ -4,7 +4,8 @@
 
 use crate::{
     bindings,
-    transport::Transport, //
+    transport::Transport,
+    weak_controller::AssociationNumber, //
 };
 use core::{
     ptr::NonNull,
@@ -72,9 +73,11 @@ impl<T: Transport> HwQueue<T> {
         admits == Admits::All as u8 || (is_fabrics && admits == Admits::Fabrics as u8)
     }
 
-    /// Disconnects the queue, and cancels its requests. Does nothing if it is disconnected. Sleeps.
-    pub(crate) fn disconnect(&self) {
+    /// Disconnects the queue, and cancels its requests. Does nothing if it is disconnected, or was connected in
+    /// another association. Only for the sequences of the controller: a time-out must not change what a queue of
+    /// the next association admits. Sleeps.
+    pub(crate) fn disconnect(&self, association: AssociationNumber) {
         self.admit(Admits::Nothing);
-        T::disconnect(&self.data);
+        T::disconnect(&self.data, association);
     }
 }

@@ -34,4 +34,4 @@ pub use options::Options;
 pub use registration::{Controllers, Registration};
 pub use request::{Refusal, Refused, Request, COMMAND_SIZE};
 pub use transport::{ConnectParams, TransferLimits, Transport};
-pub use weak_controller::WeakController;
+pub use weak_controller::{AssociationNumber, WeakController};

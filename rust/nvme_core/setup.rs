@@ -25,6 +25,7 @@ use crate::{
         ConnectParams,
         Transport, //
     },
+    weak_controller::Losses,
 };
 use core::ptr;
 use kernel::{
@@ -99,7 +100,7 @@ pub(crate) fn setup<T: Transport>(
     let ctrl = controller.as_raw();
     // SAFETY: The work item is initialised. Only connected queues queue it, and none is connected.
     unsafe { bindings::cancel_work_sync(controller.abort_work.get()) };
-    controller.weak.forget_losses();
+    controller.weak.begin_association();
     if let Some(kept) = KeptTagSet::of(controller, tag_sets) {
         // SAFETY: The controller is initialised, and only this thread changes the fields. nvme-core only
         // lowers them.
@@ -177,7 +178,7 @@ fn setup_admin<T: Transport>(
         });
     if let Err(failure) = allocated {
         // Without a tag set, the queue has no requests.
-        disconnect_all(controller.admin_queue().into_iter());
+        disconnect_all(controller, controller.admin_queue().into_iter());
         return Err(failure);
     }
     let started = start_admin(controller);
@@ -407,7 +408,7 @@ impl<'a, T: Transport> ScanLock<'a, T> {
         let deadline = Deadline::after(limit);
         // SAFETY: The controller is initialised. The lock is released by this thread, when `Self` is dropped.
         while !unsafe { bindings::trylock_scan(ctrl) } {
-            if controller.weak.is_lost()
+            if controller.weak.losses() != Losses::None
                 || controller.state() != bindings::nvme_ctrl_state_NVME_CTRL_CONNECTING
             {
                 return Err(errno::ENOTCONN.into());
@@ -514,10 +515,10 @@ fn connect<'a, T: Transport>(
 ) -> Result<(), SetupError> {
     let queues = queues.map(|queue| &queue.data);
     controller.transport.connect(params, queues)?;
-    match controller.weak.is_lost() {
+    match controller.weak.losses() {
+        Losses::None => Ok(()),
         // The work item may have run before these queues were connected.
-        true => Err(errno::ENOTCONN.into()),
-        false => Ok(()),
+        _ => Err(errno::ENOTCONN.into()),
     }
 }
 
@@ -531,10 +532,12 @@ fn log_failure<T: Transport>(controller: &Controller<T>, qid: u16, failure: Setu
 }
 
 /// Disconnects queues one after the other, and cancels their requests.
-pub(crate) fn disconnect_all<'a, T: Transport>(queues: impl Iterator<Item = &'a HwQueue<T>>) {
-    for queue in queues {
-        queue.disconnect();
-    }
+pub(crate) fn disconnect_all<'a, T: Transport>(
+    controller: &Controller<T>,
+    queues: impl Iterator<Item = &'a HwQueue<T>>,
+) {
+    let association = controller.weak.association();
+    queues.for_each(|queue| queue.disconnect(association));
 }
 
 /// Disconnects the I/O queues, and cancels their requests. nvme-core decides on requests from here
@@ -559,11 +562,10 @@ pub(crate) fn teardown_io<T: Transport>(controller: &Controller<T>, tag_sets: Ta
         bindings::nvme_sync_io_queues(ctrl);
         // All are stopped first, because to disconnect one may take long.
         for queue in controller.queues.iter().skip(1) {
-            T::stop(&queue.data);
+            T::stop(&queue.data, controller.weak.association());
         }
-        disconnect_all(controller.queues.iter().skip(1));
-        // A time-out that began meanwhile must not disconnect a queue of the next association. A Connect
-        // has a queue of its own.
+        disconnect_all(controller, controller.queues.iter().skip(1));
+        // Wait for time-outs that began meanwhile. A Connect has a queue of its own.
         bindings::nvme_sync_io_queues(ctrl);
         if !(*ctrl).connect_q.is_null() {
             bindings::blk_sync_queue((*ctrl).connect_q);
@@ -590,9 +592,8 @@ pub(crate) fn teardown_admin<T: Transport>(controller: &Controller<T>, tag_sets:
     unsafe {
         bindings::nvme_quiesce_admin_queue(ctrl);
         bindings::blk_sync_queue((*ctrl).admin_q);
-        disconnect_all(controller.admin_queue().into_iter());
-        // A time-out that began meanwhile must not disconnect the queue of the next association. A
-        // Fabrics command has a queue of its own.
+        disconnect_all(controller, controller.admin_queue().into_iter());
+        // Wait for time-outs that began meanwhile. A Fabrics command has a queue of its own.
         bindings::blk_sync_queue((*ctrl).admin_q);
         bindings::blk_sync_queue((*ctrl).fabrics_q);
         if tag_sets == TagSets::Own {

@@ -8,7 +8,10 @@ use crate::{
         Refused,
         Request, //
     },
-    weak_controller::WeakController, //
+    weak_controller::{
+        AssociationNumber,
+        WeakController, //
+    }, //
 };
 use kernel::{prelude::*, str::CStr, sync::Arc};
 use rrdma::sync::RcuSection;
@@ -16,6 +19,8 @@ use rrdma::sync::RcuSection;
 /// Parameters of all queues of one connect.
 #[derive(Clone, Copy)]
 pub struct ConnectParams {
+    /// The association that the queues belong to.
+    pub association: AssociationNumber,
     /// Instance of the controller: 0 for `nvme0`.
     pub instance: i32,
     /// Controller identifier of the association, for I/O queues. While the admin queue connects, it is that of
@@ -99,14 +104,15 @@ pub trait Transport: Sized + Send + Sync + 'static {
         queues: impl Iterator<Item = &'a Self::Queue> + Clone,
     ) -> Result;
 
-    /// Sends no further request on a queue, which is disconnected next. Sleeps.
-    fn stop(queue: &Self::Queue);
+    /// Sends no further request on a queue of an association, which is disconnected next. Does nothing if the queue
+    /// is connected in another one. Sleeps.
+    fn stop(queue: &Self::Queue, association: AssociationNumber);
 
-    /// Disconnects a queue, and [cancels](Request::cancel) all its requests. Does nothing if it is
-    /// disconnected. Sleeps.
+    /// Disconnects a queue of an association, and [cancels](Request::cancel) all its requests. Does nothing if
+    /// it is disconnected, or connected in another one. Sleeps.
     ///
-    /// When it returns, the queue owns no request, and the target can access none of their data.
-    fn disconnect(queue: &Self::Queue);
+    /// When it returns, the queue owns no request of the association, and the target can access none of their data.
+    fn disconnect(queue: &Self::Queue, association: AssociationNumber);
 
     /// Returns the largest transfer on the device to which the admin queue is connected; one page if it is
     /// not connected. May sleep.

@@ -3,10 +3,7 @@
 //! A reference to a controller that does not keep it alive.
 
 use crate::bindings;
-use core::{
-    mem,
-    ptr::NonNull, //
-};
+use core::ptr::NonNull;
 use kernel::{
     device::Device,
     fmt,
@@ -18,6 +15,50 @@ use rrdma::{
     sync::IrqLock, //
 };
 
+/// Number of an association of a controller with its target. Each set-up of a controller has the next one.
+///
+/// A thread may be so slow that a controller is set up again meanwhile. Whatever it then does to a connection must
+/// not affect the new one, so it names the association.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct AssociationNumber(u32);
+
+/// Queues whose connections were lost since the set-up began.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Losses {
+    /// None.
+    None,
+    /// That of one queue.
+    Queue {
+        /// The queue.
+        qid: u16,
+    },
+    /// Those of several queues, or perhaps of all.
+    Several,
+}
+
+impl Losses {
+    /// Returns the losses with that of `qid`; of all queues, if it is `None`.
+    fn and(self, qid: Option<u16>) -> Self {
+        match (self, qid) {
+            (Self::None, Some(qid)) => Self::Queue { qid },
+            (Self::Queue { qid: lost }, Some(qid)) if lost == qid => self,
+            _ => Self::Several,
+        }
+    }
+}
+
+/// What becomes of a command that timed out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TimedOut {
+    /// Error recovery has started.
+    Recovers,
+    /// The controller is not live: the caller disconnects the queue in this association, then calls
+    /// [`WeakController::recover_if_lost`], since the controller may have become live meanwhile.
+    Disconnect,
+    /// The association has ended, and the command with it.
+    Ended,
+}
+
 /// A controller and its work items.
 ///
 /// # Invariants
@@ -27,8 +68,10 @@ struct Target {
     ctrl: NonNull<bindings::nvme_ctrl>,
     recovery: NonNull<bindings::work_struct>,
     abort: NonNull<bindings::work_struct>,
-    /// A connection was lost while the controller was not live.
-    lost: bool,
+    /// The latest association.
+    association: AssociationNumber,
+    /// Connections of it that were lost while the controller was not live.
+    losses: Losses,
 }
 
 impl Target {
@@ -99,7 +142,8 @@ impl WeakController {
             ctrl,
             recovery,
             abort,
-            lost: false,
+            association: AssociationNumber::default(),
+            losses: Losses::None,
         });
     }
 
@@ -108,12 +152,12 @@ impl WeakController {
         *self.target.lock() = None;
     }
 
-    /// Reports the loss of a connection, and starts error recovery if the controller is live. Any
-    /// context.
+    /// Reports the loss of the connection of `qid`, or of all if that is `None`. Starts error recovery if the
+    /// controller is live. Any context.
     ///
     /// In any other state, a sequence of this crate or of nvme-core may wait for a command, which
     /// is cancelled. If the sequence makes the controller live, recovery starts then.
-    pub fn report_error(&self, cause: fmt::Arguments<'_>) {
+    pub fn report_error(&self, qid: Option<u16>, cause: fmt::Arguments<'_>) {
         let mut target = self.target.lock();
         let Some(target) = &mut *target else {
             return;
@@ -121,8 +165,9 @@ impl WeakController {
         if target.recover(cause) {
             return;
         }
-        let is_first = !mem::replace(&mut target.lost, true);
-        // Also if it is not the first: for a loss that was only noted, the work item was not queued, and another
+        let is_first = target.losses == Losses::None;
+        target.losses = target.losses.and(qid);
+        // Also if it is not the first: for a command that timed out, the work item was not queued, and another
         // queue may have a command for which a sequence waits.
         //
         // SAFETY: By the invariants of `Target`, all are valid. The functions may be called in any
@@ -137,35 +182,63 @@ impl WeakController {
         }
     }
 
-    /// Notes that the caller ends a connection while the controller is not live. The caller disconnects the
-    /// queue, then calls [`recover_if_lost`](Self::recover_if_lost): the controller may have become live since.
-    /// Any context.
-    pub(crate) fn note_loss(&self) {
-        if let Some(target) = &mut *self.target.lock() {
-            target.lost = true;
+    /// Reports that a command of an association timed out on queue `qid`. Starts error recovery if the controller
+    /// is live. Otherwise notes the loss, and calls `refuse`, which lets the queue admit nothing. Any context.
+    pub(crate) fn time_out(
+        &self,
+        association: AssociationNumber,
+        qid: u16,
+        refuse: impl FnOnce(),
+    ) -> TimedOut {
+        let mut target = self.target.lock();
+        let Some(target) = &mut *target else {
+            return TimedOut::Ended;
+        };
+        if target.association != association {
+            return TimedOut::Ended;
         }
+        if target.recover(format_args!("command on queue {qid} timed out")) {
+            return TimedOut::Recovers;
+        }
+        target.losses = target.losses.and(Some(qid));
+        // With the lock held: the next association has not begun.
+        refuse();
+        TimedOut::Disconnect
     }
 
-    /// Returns whether a connection was lost since [`forget_losses`](Self::forget_losses). Any
+    /// Returns the connections that were lost since [`begin_association`](Self::begin_association). Any
     /// context.
-    pub(crate) fn is_lost(&self) -> bool {
-        self.target
-            .lock()
-            .as_ref()
-            .is_some_and(|target| target.lost)
+    pub(crate) fn losses(&self) -> Losses {
+        let target = self.target.lock();
+        target.as_ref().map_or(Losses::None, |target| target.losses)
     }
 
-    /// Forgets the losses of connections that have ended. Called when all queues are disconnected. Any context.
-    pub(crate) fn forget_losses(&self) {
+    /// Returns the number of the latest association. Any context.
+    pub(crate) fn association(&self) -> AssociationNumber {
+        let target = self.target.lock();
+        target
+            .as_ref()
+            .map(|target| target.association)
+            .unwrap_or_default()
+    }
+
+    /// Begins the next association, and forgets the losses of the last one. Called when all queues are
+    /// disconnected. Any context.
+    pub(crate) fn begin_association(&self) {
         if let Some(target) = &mut *self.target.lock() {
-            target.lost = false;
+            target.association.0 = target.association.0.wrapping_add(1);
+            target.losses = Losses::None;
         }
     }
 
     /// Starts error recovery if a connection was lost before the controller became live. Any
     /// context.
     pub(crate) fn recover_if_lost(&self) {
-        if let Some(target) = self.target.lock().as_ref().filter(|target| target.lost) {
+        let target = self.target.lock();
+        if let Some(target) = target
+            .as_ref()
+            .filter(|target| target.losses != Losses::None)
+        {
             target.recover(format_args!(
                 "a connection was lost before the controller was live"
             ));

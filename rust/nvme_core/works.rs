@@ -11,12 +11,14 @@ use crate::{
         Controller,
         WorkFns, //
     },
+    hw_queue::HwQueue,
     setup::{
         self,
         SetupError,
         TagSets, //
     },
-    transport::Transport, //
+    transport::Transport,
+    weak_controller::Losses, //
 };
 use core::{
     marker::PhantomData,
@@ -223,6 +225,9 @@ impl<T: Transport> CtrlOps<T> {
     /// Disconnects all queues, because a connection was lost. Commands for which the set-up or the
     /// shutdown of the controller waits are cancelled, so that it does not wait for their time-out.
     ///
+    /// While the controller is deleted, disconnects only the queue that was lost: the others still carry the last
+    /// writes of the disks that are removed.
+    ///
     /// # Safety
     ///
     /// `work` is the `abort_work` of a `Controller<T>`.
@@ -231,8 +236,14 @@ impl<T: Transport> CtrlOps<T> {
         let controller: &Controller<T> =
             unsafe { &*kernel::container_of!(Opaque::cast_from(work), Controller<T>, abort_work) };
 
-        // The admin queue is last: it may release what the others use.
-        without_io(|| setup::disconnect_all(controller.queues.iter().rev()));
+        let (losses, is_deleted) = (controller.weak.losses(), controller.is_deleted());
+        let must_end = |queue: &&HwQueue<T>| match losses {
+            Losses::Queue { qid } => !is_deleted || queue.qid == qid,
+            Losses::None | Losses::Several => true,
+        };
+        without_io(|| {
+            setup::disconnect_all(controller, controller.queues.iter().rev().filter(must_end))
+        });
     }
 
     /// Attempts to connect all queues after a loss. C: `nvme_rdma_reconnect_ctrl_work()`.

@@ -11,7 +11,10 @@ use kernel::{
         Mutex, //
     },
 };
-use nvme_core::WeakController;
+use nvme_core::{
+    AssociationNumber,
+    WeakController, //
+};
 use nvme_rdma_transport::{
     conn_error::{
         ConnError,
@@ -46,6 +49,14 @@ struct UsedDevice {
     pd: Option<Arc<ProtectionDomain>>,
 }
 
+/// The device of the latest association.
+struct Usage {
+    number: AssociationNumber,
+    /// Number of connected queues.
+    queues: u32,
+    device: Option<UsedDevice>,
+}
+
 /// The association of a controller with a target: what its queues share.
 #[pin_data]
 pub(crate) struct Association {
@@ -57,7 +68,7 @@ pub(crate) struct Association {
     /// How long a target may execute the writes of a connection that it has not acknowledged as ended.
     pub(crate) quiesce_time: Msecs,
     #[pin]
-    used: Mutex<Option<UsedDevice>>,
+    used: Mutex<Usage>,
 }
 
 impl Association {
@@ -80,41 +91,70 @@ impl Association {
                 notifier,
                 wake,
                 quiesce_time,
-                used <- new_mutex!(None, "nvme_rdma_rust::Association"),
+                used <- new_mutex!(Usage {
+                    number: AssociationNumber::default(),
+                    queues: 0,
+                    device: None,
+                }, "nvme_rdma_rust::Association"),
             }),
             GFP_KERNEL,
         )
     }
 
+    /// Begins an association: its admin queue is connected next, and no queue of an earlier one is. Sleeps.
+    pub(crate) fn begin(&self, number: AssociationNumber) {
+        // No queue is connected, so none can report another error.
+        self.notifier.reset();
+        let mut used = self.used.lock();
+        used.number = number;
+        used.queues = 0;
+    }
+
+    /// Counts a queue that was connected. Sleeps.
+    pub(crate) fn queue_connected(&self) {
+        let mut used = self.used.lock();
+        used.queues = used.queues.saturating_add(1);
+    }
+
+    /// Releases the device if no queue of an association is connected any more. `was_connected` says whether the
+    /// queue that was disconnected was. Does nothing for an earlier association. Sleeps.
+    pub(crate) fn queue_disconnected(&self, number: AssociationNumber, was_connected: bool) {
+        let mut used = self.used.lock();
+        if used.number != number {
+            return;
+        }
+        used.queues = used.queues.saturating_sub(u32::from(was_connected));
+        let device = match used.queues {
+            0 => used.device.take(),
+            _ => None,
+        };
+        drop(used);
+        drop(device);
+    }
+
     /// Returns whether the controller uses a device. Sleeps.
     pub(crate) fn uses(&self, device: &Device) -> bool {
         let used = self.used.lock();
-        used.as_ref()
-            .is_some_and(|used| core::ptr::eq::<Device>(&*used.device, device))
+        let used = used.device.as_ref();
+        used.is_some_and(|used| core::ptr::eq::<Device>(&*used.device, device))
     }
 
-    /// Returns the device, if the admin queue is connected. Sleeps.
+    /// Returns the device, if a queue is connected. Sleeps.
     pub(crate) fn device(&self) -> Option<DeviceRef> {
         let used = self.used.lock();
-        Some(used.as_ref()?.device.clone())
+        Some(used.device.as_ref()?.device.clone())
     }
 
-    /// Returns the protection domain, if the admin queue is connected. Sleeps.
+    /// Returns the protection domain, if a queue is connected. Sleeps.
     pub(crate) fn domain(&self) -> Option<Arc<ProtectionDomain>> {
-        self.used.lock().as_ref()?.pd.clone()
+        self.used.lock().device.as_ref()?.pd.clone()
     }
 
     /// Keeps the protection domain of the admin queue for the I/O queues. Sleeps.
     pub(crate) fn keep_domain(&self, pd: &Arc<ProtectionDomain>) {
-        if let Some(used) = &mut *self.used.lock() {
+        if let Some(used) = &mut self.used.lock().device {
             used.pd = Some(pd.clone());
         }
-    }
-
-    /// Releases the device, after the queues were disconnected. Sleeps.
-    pub(crate) fn release_device(&self) {
-        let used = self.used.lock().take();
-        drop(used);
     }
 }
 
@@ -134,7 +174,7 @@ impl DeviceUser for Association {
     }
 
     fn use_device(&self, device: &DeviceRef) -> Result<(), ConnError> {
-        *self.used.lock() = Some(UsedDevice {
+        self.used.lock().device = Some(UsedDevice {
             device: device.clone(),
             pd: None,
         });
@@ -158,7 +198,8 @@ impl Wake for Recovery {
     }
 
     fn lost(&self, error: &ConnError) {
-        self.controller.report_error(format_args!("{error}"));
+        self.controller
+            .report_error(error.qid(), format_args!("{error}"));
         self.wake.complete();
     }
 }

@@ -14,7 +14,10 @@ use kernel::{
         Mutex, //
     },
 };
-use nvme_core::Request;
+use nvme_core::{
+    AssociationNumber,
+    Request, //
+};
 use nvme_proto::format::sqe::Command;
 use nvme_rdma_transport::queue;
 use rrdma::{
@@ -37,6 +40,7 @@ pub(crate) type Queue = queue::Queue<CoreRequests>;
 /// A connection of a queue.
 struct Current {
     connection: Connected<Queue>,
+    association: AssociationNumber,
     /// Time from which the target no longer executes requests that were sent; [`Deadline::NEVER`] until the
     /// queue is stopped.
     quiesced: Deadline,
@@ -75,34 +79,41 @@ impl RdmaQueue {
     }
 
     /// Publishes a connection: submitters find its queue pair from now on. Sleeps.
-    pub(crate) fn publish(&self, connection: Connected<Queue>) {
+    pub(crate) fn publish(&self, connection: Connected<Queue>, association: AssociationNumber) {
         let mut current = self.current.lock();
+        self.association.queue_connected();
         drop(self.queue_pair.publish(connection.queue_pair().clone()));
         *current = Some(Current {
             connection,
+            association,
             quiesced: Deadline::NEVER,
         });
     }
 
-    /// Retracts the queue pair: no submitter uses it any more, so no further request is sent. Sleeps.
-    pub(crate) fn stop(&self) {
-        self.stop_current(&mut self.current.lock());
-    }
-
-    fn stop_current(&self, current: &mut Option<Current>) {
-        drop(self.queue_pair.take());
-        if let Some(current) = current {
-            if current.quiesced == Deadline::NEVER {
-                current.quiesced = Deadline::after(self.association.quiesce_time);
+    /// Retracts the queue pair of a connection of `association`: no submitter uses it any more, so no further
+    /// request is sent. Sleeps.
+    pub(crate) fn stop(&self, association: AssociationNumber) {
+        if let Some(current) = &mut *self.current.lock() {
+            if current.association == association {
+                self.stop_current(current);
             }
         }
     }
 
-    /// Ends the connection, and cancels the requests in flight. Sleeps.
-    pub(crate) fn disconnect(&self) {
-        let mut current = self.current.lock();
-        self.stop_current(&mut current);
-        if let Some(current) = current.take() {
+    fn stop_current(&self, current: &mut Current) {
+        drop(self.queue_pair.take());
+        if current.quiesced == Deadline::NEVER {
+            current.quiesced = Deadline::after(self.association.quiesce_time);
+        }
+    }
+
+    /// Ends the connection if it is of `association`, and cancels the requests in flight. Sleeps.
+    pub(crate) fn disconnect(&self, association: AssociationNumber) {
+        let mut locked = self.current.lock();
+        let current = locked.take_if(|current| current.association == association);
+        let was_connected = current.is_some();
+        if let Some(mut current) = current {
+            self.stop_current(&mut current);
             let keeps = Queue::end(&current.connection, |request| {
                 self.quiesce(&current, &request);
                 request.cancel();
@@ -111,9 +122,8 @@ impl RdmaQueue {
                 self.device_keeps.set(true);
             }
         }
-        if self.qid == 0 {
-            self.association.release_device();
-        }
+        self.association
+            .queue_disconnected(association, was_connected);
     }
 
     /// Returns whether the device keeps the request of a tag since an earlier connection. Such a request

@@ -19,6 +19,7 @@ use crate::{
 };
 use kernel::{alloc::AllocError, prelude::*, str::CStr, sync::Arc};
 use nvme_core::{
+    AssociationNumber,
     ConnectParams,
     Controllers,
     Options,
@@ -181,7 +182,7 @@ impl Rdma {
                 self.association
                     .keep_domain(connection.queue_pair().protection_domain());
             }
-            queue.publish(connection);
+            queue.publish(connection, params.association);
         }
         Ok(())
     }
@@ -235,8 +236,7 @@ impl Transport for Rdma {
         mut queues: impl Iterator<Item = &'a Self::Queue> + Clone,
     ) -> Result {
         if queues.clone().any(|queue| queue.qid == 0) {
-            // No queue is connected, so none can report another error.
-            self.association.notifier.reset();
+            self.association.begin(params.association);
         }
         let count = queues.clone().count();
         let connected = self.connect_all(params, count, &mut queues);
@@ -246,12 +246,12 @@ impl Transport for Rdma {
         })
     }
 
-    fn stop(queue: &Self::Queue) {
-        queue.stop();
+    fn stop(queue: &Self::Queue, association: AssociationNumber) {
+        queue.stop(association);
     }
 
-    fn disconnect(queue: &Self::Queue) {
-        queue.disconnect();
+    fn disconnect(queue: &Self::Queue, association: AssociationNumber) {
+        queue.disconnect(association);
     }
 
     fn transfer_limits(&self) -> TransferLimits {

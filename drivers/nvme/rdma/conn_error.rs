@@ -111,6 +111,25 @@ pub enum ConnError {
     DeviceRemoved,
 }
 
+impl ConnError {
+    /// Returns the queue whose connection is lost; `None` if all are.
+    pub fn qid(&self) -> Option<u16> {
+        match *self {
+            Self::WorkRequest { qid, .. }
+            | Self::Post { qid, .. }
+            | Self::ShortResponse { qid, .. }
+            | Self::UnexpectedWrite { qid }
+            | Self::UnknownCommand { qid, .. }
+            | Self::Protocol { qid, .. }
+            | Self::Timeout { qid, .. }
+            | Self::Stopped { qid }
+            | Self::Fault { qid, .. }
+            | Self::Lost { qid, .. } => Some(qid),
+            Self::Unanswered { .. } | Self::DeviceRemoved => None,
+        }
+    }
+}
+
 impl fmt::Display for ConnError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {

@@ -108,6 +108,13 @@ __nvme_core_helper bool nvme_core_helper_is_in_flight(struct request *rq)
 	return blk_mq_rq_state(rq) == MQ_RQ_IN_FLIGHT;
 }
 
+/* Whether a request is in flight, and its timer has run out since it was sent. */
+__nvme_core_helper bool nvme_core_helper_is_expired(struct request *rq)
+{
+	return blk_mq_rq_state(rq) == MQ_RQ_IN_FLIGHT &&
+	       time_after_eq(jiffies, READ_ONCE(rq->deadline));
+}
+
 /* The line that scripts look for: that of nvme-rdma. */
 __nvme_core_helper void
 nvme_core_helper_log_timeout(struct nvme_ctrl *ctrl, struct request *rq, u16 qid)
