@@ -32,6 +32,7 @@ use core::{
         self,
         NonNull, //
     },
+    slice, //
 };
 use kernel::prelude::*;
 use rrdma::{
@@ -369,13 +370,30 @@ impl<T: Transport> BlkOps<T> {
     /// Starts error recovery, or disconnects the queue, because a command of `association` timed out. Does nothing
     /// if the controller has been set up again since. Sleeps.
     fn time_out(controller: &Controller<T>, queue: &HwQueue<T>, association: AssociationNumber) {
-        let refuse = || queue.admit(Admits::Nothing);
+        let stopped = Self::stopped_with(controller, queue);
+        let refuse = || {
+            for queue in stopped {
+                queue.admit(Admits::Nothing);
+            }
+        };
         match controller.weak.time_out(association, queue.qid, refuse) {
             TimedOut::Disconnect => {
+                for queue in stopped {
+                    T::stop(&queue.data, association);
+                }
                 T::disconnect(&queue.data, association);
                 controller.weak.recover_if_lost();
             }
             TimedOut::Recovers | TimedOut::Ended => {}
+        }
+    }
+
+    /// Returns the queues that a time-out of `queue` stops. If writes are held, these are all I/O queues, so that
+    /// the holds run at once: the target is silent, and the commands of the others time out next.
+    fn stopped_with<'a>(controller: &'a Controller<T>, queue: &'a HwQueue<T>) -> &'a [HwQueue<T>] {
+        match queue.qid != 0 && controller.transport.holds_writes() {
+            true => controller.queues.get(1..).unwrap_or_default(),
+            false => slice::from_ref(queue),
         }
     }
 

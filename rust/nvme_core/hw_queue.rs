@@ -73,6 +73,13 @@ impl<T: Transport> HwQueue<T> {
         admits == Admits::All as u8 || (is_fabrics && admits == Admits::Fabrics as u8)
     }
 
+    /// Admits nothing any more, and sends no further request. Does nothing to a connection of another association.
+    /// Only for the sequences of the controller, see [`disconnect`](Self::disconnect). Sleeps.
+    pub(crate) fn stop(&self, association: AssociationNumber) {
+        self.admit(Admits::Nothing);
+        T::stop(&self.data, association);
+    }
+
     /// Disconnects the queue, and cancels its requests. Does nothing if it is disconnected, or was connected in
     /// another association. Only for the sequences of the controller: a time-out must not change what a queue of
     /// the next association admits. Sleeps.

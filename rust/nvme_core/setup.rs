@@ -531,12 +531,14 @@ fn log_failure<T: Transport>(controller: &Controller<T>, qid: u16, failure: Setu
     );
 }
 
-/// Disconnects queues one after the other, and cancels their requests.
+/// Stops queues, disconnects them one after the other, and cancels their requests.
 pub(crate) fn disconnect_all<'a, T: Transport>(
     controller: &Controller<T>,
-    queues: impl Iterator<Item = &'a HwQueue<T>>,
+    queues: impl Iterator<Item = &'a HwQueue<T>> + Clone,
 ) {
     let association = controller.weak.association();
+    // All are stopped first, because to disconnect one may take long.
+    queues.clone().for_each(|queue| queue.stop(association));
     queues.for_each(|queue| queue.disconnect(association));
 }
 
@@ -560,10 +562,6 @@ pub(crate) fn teardown_io<T: Transport>(controller: &Controller<T>, tag_sets: Ta
         // those that it accepted before.
         bindings::blk_mq_wait_quiesce_done((*ctrl).tagset);
         bindings::nvme_sync_io_queues(ctrl);
-        // All are stopped first, because to disconnect one may take long.
-        for queue in controller.queues.iter().skip(1) {
-            T::stop(&queue.data, controller.weak.association());
-        }
         disconnect_all(controller, controller.queues.iter().skip(1));
         // Wait for time-outs that began meanwhile. A Connect has a queue of its own.
         bindings::nvme_sync_io_queues(ctrl);

@@ -56,7 +56,7 @@ pub struct TransferLimits {
 /// |----------------------------------------------|-----------------------------------------------|
 /// | [`new`](Self::new), [`new_queue`](Self::new_queue) | write to `/dev/nvme-fabrics`            |
 /// | [`connect`](Self::connect)                   | the same, or a work item; may sleep           |
-/// | [`stop`](Self::stop)                         | work items; may sleep                         |
+/// | [`stop`](Self::stop)                         | work items and time-outs; may sleep           |
 /// | [`disconnect`](Self::disconnect)             | work items and time-outs; may sleep           |
 /// | [`queue_rq`](Self::queue_rq), [`queue_rqs`](Self::queue_rqs), [`commit_rqs`](Self::commit_rqs) | RCU read-side critical section |
 /// | [`is_kept`](Self::is_kept)                   | time-outs                                     |
@@ -106,6 +106,9 @@ pub trait Transport: Sized + Send + Sync + 'static {
 
     /// Sends no further request on a queue of an association, which is disconnected next. Does nothing if the queue
     /// is connected in another one. Sleeps.
+    ///
+    /// A [disconnect](Self::disconnect) may hold writes, see [`holds_writes`](Self::holds_writes). So all queues that
+    /// are disconnected one after the other are stopped first, and their holds run at once.
     fn stop(queue: &Self::Queue, association: AssociationNumber);
 
     /// Disconnects a queue of an association, and [cancels](Request::cancel) all its requests. Does nothing if
@@ -113,6 +116,9 @@ pub trait Transport: Sized + Send + Sync + 'static {
     ///
     /// When it returns, the queue owns no request of the association, and the target can access none of their data.
     fn disconnect(queue: &Self::Queue, association: AssociationNumber);
+
+    /// Returns whether a disconnect may hold writes for a while before it cancels them. Any context.
+    fn holds_writes(&self) -> bool;
 
     /// Returns the largest transfer on the device to which the admin queue is connected; one page if it is
     /// not connected. May sleep.

@@ -183,7 +183,8 @@ impl WeakController {
     }
 
     /// Reports that a command of an association timed out on queue `qid`. Starts error recovery if the controller
-    /// is live. Otherwise notes the loss, and calls `refuse`, which lets the queue admit nothing. Any context.
+    /// is live. Otherwise notes the loss, and calls `refuse`, which lets the queue, and those that are stopped with
+    /// it, admit nothing. Any context.
     pub(crate) fn time_out(
         &self,
         association: AssociationNumber,

@@ -208,6 +208,10 @@ impl<T: Transport> CtrlOps<T> {
         unsafe {
             bindings::nvme_stop_keep_alive(ctrl);
             bindings::flush_work(&raw mut (*ctrl).async_event_work);
+            // Before the I/O queues, whose disconnect may take long. The target receives nothing more.
+            if let Some(admin) = controller.admin_queue() {
+                admin.stop(controller.weak.association());
+            }
             setup::teardown_io(controller, TagSets::Keep);
             setup::teardown_admin(controller, TagSets::Keep);
             setup::refuse_admin_commands(controller);

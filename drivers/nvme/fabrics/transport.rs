@@ -254,6 +254,10 @@ impl Transport for Rdma {
         queue.disconnect(association);
     }
 
+    fn holds_writes(&self) -> bool {
+        self.association.quiesce_time > Msecs::new(0)
+    }
+
     fn transfer_limits(&self) -> TransferLimits {
         let device = self.association.device();
         let list = device.map_or(0, |device| device.attributes().max_fast_reg_page_list_len);

@@ -41,6 +41,15 @@ load_driver() {
 	modprobe "$DRIVER"
 }
 
+# hold SECONDS: load the driver with this quiesce_time.
+hold() {
+	! driver_is_c || skip "nvme-rdma has no such parameter"
+	run modprobe -r nvme_rdma_rust
+	run modprobe nvme_rdma_rust quiesce_time="$1"
+	defer modprobe nvme_rdma_rust
+	defer modprobe -r nvme_rdma_rust
+}
+
 # driver_is_c: whether the C driver is tested.
 driver_is_c() {
 	[ "$DRIVER" = nvme-rdma ]

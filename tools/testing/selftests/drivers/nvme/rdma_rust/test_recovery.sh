@@ -270,6 +270,31 @@ polled_io_comes_back() {
 	is_verified
 }
 
+# With quiesce_time, the writes of all queues are held at once, not those of one queue after the other.
+holds_run_at_once() {
+	local began disk limit kind
+	hold $((15 * SLOWDOWN))
+	start_pair
+	# The time-outs of the writes come first. There is a queue for writes, and one for polled I/O.
+	connect "$TARGET4" -k $((60 * SLOWDOWN)) -i 1 -W 1 -P 1
+	disk=$(disk "$CTRL" 1)
+	for limit in "/sys/class/nvme/$CTRL"/nvme*n1/queue/io_timeout; do
+		echo $((1000 * SLOWDOWN)) >"$limit"
+	done
+	silence
+	for kind in '--ioengine=psync' '--ioengine=io_uring --hipri=1'; do
+		# shellcheck disable=SC2086 # two options
+		fio --name=held --filename="$disk" --direct=1 --rw=write --bs=4k --size=4k $kind >>"$SCRATCH/fio" 2>&1 &
+		defer end_process $!
+	done
+	loses
+	began=$(now)
+	wait_until 70 logs "$CTRL: Reconnecting in" || fail "the queues are still held after 70 s"
+	within "the holds took" $((10000 * SLOWDOWN)) $(($(now) - began)) 12000
+	silence_ends
+	comes_back
+}
+
 # A process that does not poll, for example because it was stopped, does not end the connection.
 timeout_polls_first() {
 	! driver_is_c || skip "nvme-rdma takes a command for lost for which nobody polls"
@@ -446,6 +471,7 @@ main setup \
 	kinds_of_queues_follow_what_is_granted \
 	hardware_queues_are_changed_for_another_number \
 	polled_io_comes_back \
+	holds_run_at_once \
 	timeout_polls_first \
 	device_refuses_a_post \
 	is_given_up \

@@ -32,15 +32,6 @@ start() {
 	both_paths "$CTRL1" "$CTRL2"
 }
 
-# hold SECONDS: load the driver with this quiesce_time.
-hold() {
-	! driver_is_c || skip "nvme-rdma has no such parameter"
-	run modprobe -r nvme_rdma_rust
-	run modprobe nvme_rdma_rust quiesce_time="$1"
-	defer modprobe nvme_rdma_rust
-	defer modprobe -r nvme_rdma_rust
-}
-
 # put old|new: write this data to the disk.
 put() {
 	head -c 65536 /dev/zero | tr '\0' "${1:0:1}" >"$SCRATCH/$1"
