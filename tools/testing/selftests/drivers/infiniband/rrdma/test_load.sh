@@ -20,9 +20,11 @@ samples() {
 	done
 }
 
-# send_invalidate uses an invalidated rkey on purpose. The driver logs IB_WC_REM_ACCESS_ERR (10).
+# send_invalidate uses an invalidated rkey on purpose. The driver logs IB_WC_REM_ACCESS_ERR (10). test_qp_states
+# posts a read on a connection without any.
 refusal_is_told() {
 	explain "rrdma_rxe[01]: qp#[0-9]+ make_send_cqe: non-flush error status = 10"
+	explain 'rrdma: rrdma_rxe[01]: queue pair [0-9]+: RDMA read refused: the connection has an initiator depth of 0'
 }
 
 all_load_and_unload() {
