@@ -44,17 +44,11 @@ impl<D: Scatter> Mapped<D> {
     ///
     /// `ENOMEM`.
     pub fn new(pd: Arc<ProtectionDomain>) -> Result<Self> {
-        Ok(Self::of(ScatterMap::new(
-            pd,
-            &mut Chunks::with_capacity(1),
-        )?))
-    }
-
-    /// Creates an empty one with a map that is not mapped.
-    #[inline(always)]
-    pub(in crate::rdma) fn of(map: ScatterMap) -> Self {
-        // INVARIANT: By the contract of this function, the map is not mapped.
-        Self { map, data: None }
+        // INVARIANT: The map is new, so it is not mapped.
+        Ok(Self {
+            map: ScatterMap::new(pd, &mut Chunks::with_capacity(1))?,
+            data: None,
+        })
     }
 
     /// Takes `data` and maps it for the device (`ib_dma_map_sg`). Any context.
@@ -67,7 +61,6 @@ impl<D: Scatter> Mapped<D> {
     /// - `EINVAL`: the data must not be accessed in this direction, see [`Scatter::allows`].
     /// - `EIO`: the data cannot be mapped.
     /// - `ENOMEM`.
-    #[inline(always)]
     pub fn dma_map(&mut self, mut data: D, direction: Direction) -> Result<(), (Error, D)> {
         if self.data.is_some() {
             return Err((EBUSY, data));
@@ -86,34 +79,18 @@ impl<D: Scatter> Mapped<D> {
     /// Returns the number of mapped memory pieces; 0 without data. A work request takes at most
     /// [`MAX_SGE`](crate::rdma::wr::MAX_SGE) of them, unless it is posted in a
     /// [`Batch`](crate::rdma::wr::Batch). Any context.
-    #[inline]
     pub fn segments(&self) -> u32 {
         self.map.mapped()
     }
 
     /// Returns the mapped memory pieces, for work requests; none without data. Any context.
-    #[inline]
     pub fn entries(&self) -> Entries<'_> {
         self.map.entries()
     }
 
     /// Unmaps the data and returns it. Any context.
-    #[inline(always)]
     pub fn release(&mut self) -> Option<D> {
         self.map.unmap();
         self.data.take()
-    }
-
-    /// Keeps the data mapped for ever, because a peer may access it. Any context.
-    #[cold]
-    pub(in crate::rdma) fn leak(&mut self) {
-        self.map.leak();
-        core::mem::forget(self.data.take());
-    }
-
-    /// Returns the map.
-    #[inline(always)]
-    pub(in crate::rdma) fn map(&self) -> &ScatterMap {
-        &self.map
     }
 }
