@@ -144,11 +144,13 @@ impl Numbers {
     /// Fills a part of a dump with the numbers from the cursor on.
     fn dump(&self, dump: &mut Dump<'_>) -> Result {
         let numbers = self.numbers.lock();
-        for (index, number) in (0u32..).zip(*numbers).skip(dump.cursor() as usize) {
+        let mut index = u32::try_from(dump.cursor())?;
+        while let Some(number) = numbers.get(index as usize) {
             dump.set_cursor(index.into());
-            if !dump.message(GET, |message| put(message, index, number))? {
+            if !dump.message(GET, |message| put(message, index, *number))? {
                 return Ok(());
             }
+            index = index.saturating_add(1);
         }
         // The last part: the next call has nothing to add.
         dump.set_cursor(COUNT as u64);

@@ -126,8 +126,7 @@ impl Rdma {
     }
 
     /// Returns a connector for so many queues of the controller.
-    fn connector(&self, params: &ConnectParams, queues: usize) -> QueueConnector<'_, CoreRequests> {
-        let queues = u32::try_from(queues).unwrap_or(u32::MAX);
+    fn connector(&self, params: &ConnectParams, queues: u32) -> QueueConnector<'_, CoreRequests> {
         let limit = EACH_QUEUE.saturating_mul(queues).saturating_add(CONNECT);
         let association = &self.association;
         let controller = ControllerConfig {
@@ -153,7 +152,7 @@ impl Rdma {
     fn connect_all<'a>(
         &self,
         params: &ConnectParams,
-        count: usize,
+        count: u32,
         queues: &mut dyn Iterator<Item = &'a Pin<KBox<RdmaQueue>>>,
     ) -> Result<(), (u16, QueueConnectError)> {
         let mut connector = self.connector(params, count);
@@ -238,7 +237,9 @@ impl Transport for Rdma {
         if queues.clone().any(|queue| queue.qid == 0) {
             self.association.begin(params.association);
         }
-        let count = queues.clone().count();
+        let count = queues
+            .clone()
+            .fold(0, |count: u32, _| count.saturating_add(1));
         let connected = self.connect_all(params, count, &mut queues);
         connected.map_err(|(qid, error)| {
             log(params.instance, qid, &error);

@@ -91,7 +91,7 @@ fn io_length(command: &Command, format: Option<BlockFormat>) -> Result<u64, Code
         // I/O Management Receive.
         0x12 => Ok(dwords_of(dwords.get(11))),
         // Copy: ranges of a format.
-        0x19 => match dwords.get(12) >> 8 & 0xf {
+        0x19 => match (dwords.get(12) >> 8) & 0xf {
             0 | 2 => Ok(entries(dwords.byte(12).into(), 32)),
             1 | 3 => Ok(entries(dwords.byte(12).into(), 40)),
             _ => Err(Code::INVALID_FIELD),
@@ -118,11 +118,11 @@ fn admin_length(command: &Command) -> Result<u64, Code> {
     let dwords = Dwords::of(command);
     match command.opcode() {
         // Get Log Page: the number of dwords is in two halves.
-        0x02 => Ok(dwords_of(dwords.get(10) >> 16 | dwords.get(11) << 16)),
+        0x02 => Ok(dwords_of((dwords.get(10) >> 16) | (dwords.get(11) << 16))),
         // Identify.
         0x06 => Ok(PAGE),
         // Get Features: which capabilities the feature has.
-        0x0a if dwords.get(10) >> 8 & 7 == 3 => Ok(0),
+        0x0a if (dwords.get(10) >> 8) & 7 == 3 => Ok(0),
         // Set Features, Get Features.
         0x09 | 0x0a => feature_length(dwords.byte(10)),
         _ => without_data(command),
@@ -171,7 +171,9 @@ fn dwords_of(count: u32) -> u64 {
 
 /// Returns the bytes of `count` entries of `size` bytes. The number is zero-based.
 fn entries(count: u32, size: u32) -> u64 {
-    (u64::from(count) + 1) * u64::from(size)
+    u64::from(count)
+        .saturating_add(1)
+        .saturating_mul(size.into())
 }
 
 /// Dwords 10 to 15 of a command.
@@ -191,12 +193,14 @@ impl Dwords {
 
     /// Returns the low half of a dword.
     fn low(&self, number: usize) -> u16 {
-        self.get(number) as u16
+        let [low, high, ..] = self.get(number).to_le_bytes();
+        u16::from_le_bytes([low, high])
     }
 
     /// Returns the lowest byte of a dword.
     fn byte(&self, number: usize) -> u8 {
-        self.get(number) as u8
+        let [lowest, ..] = self.get(number).to_le_bytes();
+        lowest
     }
 }
 

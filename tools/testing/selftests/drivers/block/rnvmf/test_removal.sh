@@ -185,7 +185,11 @@ device_moved_between_namespaces() {
 	wait_until "$SOON" netns_mode_is exclusive || fail "rdma system set netns: $ERRORS"
 	start_pair
 	try rdma dev set rnvmf_rxe1 netns "$HOST_NETNS"
-	[[ $ERRORS != *"not supported"* ]] || skip "soft-RoCE devices cannot move, as on Linux 7.2"
+	if [[ $ERRORS = *"not supported"* ]]; then
+		# It is in this network namespace, where the end of the test does not look for it.
+		rdma_delete rnvmf_rxe1
+		skip "soft-RoCE devices cannot move, as on Linux 7.2"
+	fi
 	same "exit status of rdma dev set" 0 "$STATUS"
 	expect 1 "${RNVMF[@]}" connect -a "$TARGET4" -n "$NQN" -q "$HOSTNQN"
 	has "$ERRORS" 'connecting failed: rnvmf_rxe1 has no connection manager; .* moves to another network namespace'

@@ -91,7 +91,7 @@ read 0x000' admin cm,qid=1,hrqsize=0xffff connect,qid=1 read
 refusals_fill_no_log() {
 	local n steps=()
 	for n in {1..10}; do
-		steps+=(connect,len=1025)
+		steps+=("connect,len=1025")
 	done
 	for n in {1..8}; do
 		hostile cm "${steps[@]}" bye

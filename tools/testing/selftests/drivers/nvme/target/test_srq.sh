@@ -158,7 +158,7 @@ stuck_host() {
 	local n steps=()
 	for n in {1..8}; do
 		steps+=("cm,qid=$n,hsqsize=127,hrqsize=128" "connect,qid=$n,sqsize=127"
-			"write,inline=4096,count=127,nowait" quiet,ms=200)
+			"write,inline=4096,count=127,nowait" "quiet,ms=200")
 	done
 	"$HOSTILE" "$TARGET4" 4420 "$HOSTILE_NQN" admin "${steps[@]}" stop <&"$PAUSE_FD" >"$SCRATCH/host$1" 2>&1 &
 	defer end_process $!
