@@ -12,6 +12,7 @@ use kernel::{
 use rrdma::rdma::{
     ah::AddressHandle,
     cm::{
+        ListenParams,
         Lost,
         Service,
         ServiceListener,
@@ -79,8 +80,13 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, StepError> {
 /// Answers queries for the service, and replies to the datagrams of the first client.
 fn serve(task: &SampleTask) -> Result<(), StepError> {
     let at = rdma_cm::address(task, &parameters::listen.get(), parameters::port.get())?;
-    let wake = task.wake().clone();
-    let listener = ServiceListener::new(task.namespace(), &at, 1, wake, NAME).step("listen")?;
+    let params = ListenParams {
+        backlog: 1,
+        refusal: &[],
+        wake: task.wake().clone(),
+        owner: NAME,
+    };
+    let listener = ServiceListener::new(task.namespace(), &at, params).step("listen")?;
     pr_info!("listening\n");
     let query = task
         .wait_for("client", rdma_cm::EVER, || listener.next().transpose())?

@@ -71,7 +71,7 @@ pub use incoming::{
     Incoming,
     Unfinished, //
 };
-pub use listener::Listener;
+pub use listener::{ListenParams, Listener};
 pub use observer::{
     Event,
     Observer, //

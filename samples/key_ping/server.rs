@@ -39,6 +39,7 @@ use rrdma::{
             Accepting,
             Connected,
             Incoming,
+            ListenParams,
             Listener,
             Parameters, //
         },
@@ -157,8 +158,13 @@ impl<'a> Server<'a> {
             &parameters::listen.get(),
             connection::parameters::port.get(),
         )?;
-        let wake = task.wake().clone();
-        let listener = Listener::<RcContext>::new(task.namespace(), &at, 1, wake, NAME);
+        let params = ListenParams {
+            backlog: 1,
+            refusal: &[],
+            wake: task.wake().clone(),
+            owner: NAME,
+        };
+        let listener = Listener::<RcContext>::new(task.namespace(), &at, params);
         let listener = listener.step("listen")?;
         pr_info!("listening\n");
         let connected = client(task, &listener)?;

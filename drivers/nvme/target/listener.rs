@@ -24,6 +24,7 @@ use rrdma::{
     },
     rdma::cm::{
         self,
+        ListenParams,
         Listener,
         Lost, //
     },
@@ -122,17 +123,16 @@ impl Drop for PortListener {
 
 impl Shared {
     fn listen(&self) -> Result<Listener<TargetQueue>, cm::Error> {
-        Listener::with_refusal(
-            &Namespace::init(),
-            &self.address,
-            BACKLOG,
-            self.wake.clone(),
-            OWNER,
-            &CmStatus::NoResources.encode(),
-        )
+        let params = ListenParams {
+            backlog: BACKLOG,
+            refusal: &CmStatus::NoResources.encode(),
+            wake: self.wake.clone(),
+            owner: OWNER,
+        };
+        Listener::new(&Namespace::init(), &self.address, params)
     }
 
-    /// Has the thread end. Any context.
+    /// Ends the thread. Any context.
     fn stop(&self) {
         self.is_stopped.set(true);
         self.wake.complete();

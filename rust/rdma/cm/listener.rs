@@ -90,6 +90,19 @@ struct Queue {
     waiting: KVec<CmId>,
 }
 
+/// Parameters of a listener.
+pub struct ListenParams<'a> {
+    /// Most requests that wait to be taken, at least 1. Further ones are rejected with the reason
+    /// `no resources`.
+    pub backlog: u16,
+    /// Private data of these rejections, as for [`Incoming::reject`]; may be empty.
+    pub refusal: &'a [u8],
+    /// Completed whenever a request arrives, and when the device is removed.
+    pub wake: Arc<TimedCompletion>,
+    /// The name that `rdma res show cm_id` prints.
+    pub owner: &'static CStr,
+}
+
 /// The connection requests that the consumer has not taken yet.
 #[pin_data]
 pub(super) struct Backlog {
@@ -104,14 +117,10 @@ pub(super) struct Backlog {
 }
 
 impl Backlog {
-    fn new<S: Sealed>(
-        limit: u16,
-        wake: Arc<TimedCompletion>,
-        private_data: &[u8],
-    ) -> Result<Arc<Self>> {
-        let limit = usize::from(limit);
+    fn new<S: Sealed>(params: ListenParams<'_>) -> Result<Arc<Self>> {
+        let limit = usize::from(params.backlog);
         let mut refusal = KVec::new();
-        refusal.extend_from_slice(private_data, GFP_KERNEL)?;
+        refusal.extend_from_slice(params.refusal, GFP_KERNEL)?;
         let waiting = KVec::with_capacity(limit, GFP_KERNEL)?;
         Arc::pin_init(
             pin_init!(Self {
@@ -123,7 +132,7 @@ impl Backlog {
                 limit,
                 refusal,
                 qp_type: S::QP_TYPE,
-                wake,
+                wake: params.wake,
             }),
             GFP_KERNEL,
         )
@@ -282,17 +291,15 @@ impl RawListener {
     pub(super) fn new<S: Sealed>(
         namespace: &Namespace,
         address: &Address,
-        backlog: u16,
-        wake: Arc<TimedCompletion>,
-        owner: &'static CStr,
-        refusal: &[u8],
+        params: ListenParams<'_>,
     ) -> Result<Self, Error> {
-        if backlog == 0 {
+        if params.backlog == 0 {
             return Err(Stage::Listen.failed(EINVAL));
         }
+        let (backlog, owner) = (params.backlog, params.owner);
         let fail = |error| Stage::Listen.failed(error);
         let mut listener = Self {
-            backlog: Backlog::new::<S>(backlog, wake, refusal).map_err(fail)?,
+            backlog: Backlog::new::<S>(params).map_err(fail)?,
             address: *address,
         };
         let id = listener.id::<S>(namespace, owner).map_err(fail)?;
@@ -431,10 +438,6 @@ impl<E: Endpoint> Listener<E> {
     ///
     /// - Port 0 selects a free port. A listener at an IPv6 address accepts IPv6 only, even at the
     ///   unspecified address.
-    /// - At most `backlog` requests wait to be taken. Further ones are rejected with the reason
-    ///   `no resources`.
-    /// - `wake` is completed whenever a request arrives, and when the device is removed.
-    /// - `owner` is the name that `rdma res show cm_id` prints.
     /// - The listener and its connections hold a reference to the namespace, so it outlives them
     ///   even if it is deleted.
     ///
@@ -446,32 +449,10 @@ impl<E: Endpoint> Listener<E> {
     pub fn new(
         namespace: &Namespace,
         address: &Address,
-        backlog: u16,
-        wake: Arc<TimedCompletion>,
-        owner: &'static CStr,
+        params: ListenParams<'_>,
     ) -> Result<Self, Error> {
         Ok(Self {
-            raw: RawListener::new::<E::QpType>(namespace, address, backlog, wake, owner, &[])?,
-            _endpoint: PhantomData,
-        })
-    }
-
-    /// Listens as [`new`](Self::new). Requests that find the backlog full are rejected with `refusal` as private
-    /// data, as [`Incoming::reject`] does. Sleeps.
-    ///
-    /// # Errors
-    ///
-    /// As [`new`](Self::new).
-    pub fn with_refusal(
-        namespace: &Namespace,
-        address: &Address,
-        backlog: u16,
-        wake: Arc<TimedCompletion>,
-        owner: &'static CStr,
-        refusal: &[u8],
-    ) -> Result<Self, Error> {
-        Ok(Self {
-            raw: RawListener::new::<E::QpType>(namespace, address, backlog, wake, owner, refusal)?,
+            raw: RawListener::new::<E::QpType>(namespace, address, params)?,
             _endpoint: PhantomData,
         })
     }

@@ -32,7 +32,10 @@ use super::{
         accept,
         reject, //
     },
-    listener::RawListener,
+    listener::{
+        ListenParams,
+        RawListener, //
+    },
     peer::Message,
     Address,
     Cause,
@@ -178,11 +181,9 @@ impl ServiceListener {
     pub fn new(
         namespace: &Namespace,
         address: &Address,
-        backlog: u16,
-        wake: Arc<TimedCompletion>,
-        owner: &'static CStr,
+        params: ListenParams<'_>,
     ) -> Result<Self, Error> {
-        RawListener::new::<Ud>(namespace, address, backlog, wake, owner, &[]).map(Self)
+        RawListener::new::<Ud>(namespace, address, params).map(Self)
     }
 
     /// Returns the address that the listener is bound to, with its port.
