@@ -70,6 +70,8 @@ pub fn payload<'b>(buffer: &'b [u8], received: &Received<'_>) -> Option<&'b [u8]
 /// May be dropped in any context; a drop in atomic context takes effect later.
 pub struct AddressHandle(SleepingDrop<OwnedAh>);
 
+/// An address handle of the device (`struct ib_ah`). Dropping it sleeps.
+///
 /// # Invariants
 ///
 /// `raw` is a valid address handle of `pd` that this object owns.

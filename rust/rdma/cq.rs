@@ -137,13 +137,14 @@ enum CqKind {
 /// - The core's poll function may still run after it handled the last completion. The drop waits
 ///   for it, also if the queue returns to a pool. Otherwise the function could run in a module that
 ///   is being removed.
-///
 pub struct CompletionQueue {
     owned: SleepingDrop<OwnedCq>,
     /// Entries that no queue pair has taken.
     free: Credits,
 }
 
+/// A completion queue of the device (`struct ib_cq`), or entries of one. Dropping it sleeps.
+///
 /// # Invariants
 ///
 /// `raw` is a completion queue of `device`. This object owns the queue, or `entries` entries of a

@@ -475,6 +475,35 @@ impl ScatterMap {
         })
     }
 
+    /// Maps `data` and moves it to `owner`, which keeps it while it is mapped. Any context.
+    ///
+    /// # Errors
+    ///
+    /// Returns `data` with `EBUSY` if `owner` has data, or with an error of [`map`](Self::map).
+    ///
+    /// # Safety
+    ///
+    /// If `owner` is `None`, the table is not mapped.
+    #[inline(always)]
+    pub(crate) unsafe fn map_owned<D: Scatter>(
+        &mut self,
+        owner: &mut Option<D>,
+        mut data: D,
+        direction: Direction,
+    ) -> Result<(), (Error, D)> {
+        if owner.is_some() {
+            return Err((EBUSY, data));
+        }
+        let allows = data.allows(direction);
+        // SAFETY: By the safety requirements, as `owner` is `None`.
+        if let Err(error) = unsafe { self.map(direction, allows, &mut data) } {
+            return Err((error, data));
+        }
+        // `owner` is `None`. `forget` avoids code that drops it.
+        core::mem::forget(owner.replace(data));
+        Ok(())
+    }
+
     /// Fills the table with `data` and maps it. `allows` says whether `data` allows this direction. On
     /// failure, the table is empty. Any context.
     ///
@@ -488,7 +517,7 @@ impl ScatterMap {
     ///
     /// The table is not mapped.
     #[inline(always)]
-    pub(crate) unsafe fn map(
+    unsafe fn map(
         &mut self,
         direction: Direction,
         allows: bool,

@@ -378,19 +378,11 @@ impl<D: Scatter> Region<D> {
     /// - `EIO`: the data cannot be mapped.
     /// - `ENOMEM`.
     #[inline(always)]
-    pub fn dma_map(&mut self, mut data: D, direction: Direction) -> Result<(), (Error, D)> {
-        if self.data.is_some() {
-            return Err((EBUSY, data));
-        }
-        let allows = data.allows(direction);
+    pub fn dma_map(&mut self, data: D, direction: Direction) -> Result<(), (Error, D)> {
+        // INVARIANT: `data` owns what is mapped.
+        //
         // SAFETY: By the type invariants, the map is not mapped without data.
-        if let Err(error) = unsafe { self.map.map(direction, allows, &mut data) } {
-            return Err((error, data));
-        }
-        // INVARIANT: There is data. `self.data` was `None`, as checked above. `forget` avoids code that
-        // drops it.
-        core::mem::forget(self.data.replace(data));
-        Ok(())
+        unsafe { self.map.map_owned(&mut self.data, data, direction) }
     }
 
     /// Returns the number of mapped memory pieces of the data.
@@ -716,7 +708,6 @@ impl<D: Scatter> Drop for Region<D> {
 }
 
 #[cold]
-#[inline(never)]
 fn leak_data(device: &DeviceRef) {
     pr_err!(
         "{}: the data of a memory region leaks: it was dropped in atomic context, and a peer may access it\n",

@@ -44,6 +44,8 @@ use kernel::{
 /// May be dropped in any context; a drop in atomic context takes effect later.
 pub struct ProtectionDomain(SleepingDrop<OwnedPd>);
 
+/// A protection domain of the device (`struct ib_pd`). Dropping it sleeps.
+///
 /// # Invariants
 ///
 /// `raw` is a valid domain of `device` that this object owns.

@@ -447,7 +447,6 @@ impl<E: QpContext> QueuePair<E> {
     }
 
     #[cold]
-    #[inline(never)]
     fn refuse_read(&self) -> Error {
         if !self.read_refused.get() {
             self.read_refused.set(true);
@@ -699,7 +698,6 @@ impl<E: QpContext> QueuePair<E> {
     /// An event that is being reported in this moment may still use the context, which is freed. No other can:
     /// the handler is unregistered.
     #[cold]
-    #[inline(never)]
     fn leak(&self) {
         pr_err!(
             "{}: queue pair {}: leaks: its last reference was dropped in atomic context\n",

@@ -626,7 +626,8 @@ impl<E: QpContext> QueuePair<E> {
     /// - `EINVAL`: the operation has no read or write, or one that belongs to another queue pair or
     ///   was posted before.
     /// - Any error of the driver; `ENOMEM` if the send queue is full.
-    #[inline]
+    // As a call, it costs 18 of the target's instructions of an 8 KiB write.
+    #[inline(always)]
     pub fn post_rdma_rw<T: RwOperation<E>>(
         &self,
         operation: Operation<T>,

@@ -105,16 +105,15 @@ impl DeviceRef {
     }
 }
 
-/// Has a completion completed when the removal of a device begins, until this is dropped. Dropping it may
-/// sleep.
+/// Completes a completion when the removal of a device begins. Dropping this ends that, and may sleep.
 pub(crate) struct RemovalWatch {
     device: DeviceRef,
     wake: Arc<TimedCompletion>,
 }
 
 impl RemovalWatch {
-    /// Has `wake` completed when the removal of `device` begins. If it has begun, `wake` may not be
-    /// completed: look at [`is_removing`](Self::is_removing) before each wait. May sleep.
+    /// Completes `wake` when the removal of `device` begins. If it has begun before, `wake` may stay
+    /// uncompleted: check [`is_removing`](Self::is_removing) before each wait. May sleep.
     pub(crate) fn new(device: DeviceRef, wake: Arc<TimedCompletion>) -> Result<Self> {
         // Allocated without I/O: a thread that reconnects for blocked I/O may be the caller, or wait for
         // the lock.

@@ -44,7 +44,7 @@ impl<D: Scatter> Mapped<D> {
     ///
     /// `ENOMEM`.
     pub fn new(pd: Arc<ProtectionDomain>) -> Result<Self> {
-        // INVARIANT: The map is new, so it is not mapped.
+        // INVARIANT: Nothing was mapped with the new table.
         Ok(Self {
             map: ScatterMap::new(pd, &mut Chunks::with_capacity(1))?,
             data: None,
@@ -61,19 +61,11 @@ impl<D: Scatter> Mapped<D> {
     /// - `EINVAL`: the data must not be accessed in this direction, see [`Scatter::allows`].
     /// - `EIO`: the data cannot be mapped.
     /// - `ENOMEM`.
-    pub fn dma_map(&mut self, mut data: D, direction: Direction) -> Result<(), (Error, D)> {
-        if self.data.is_some() {
-            return Err((EBUSY, data));
-        }
-        let allows = data.allows(direction);
+    pub fn dma_map(&mut self, data: D, direction: Direction) -> Result<(), (Error, D)> {
+        // INVARIANT: `data` owns what is mapped.
+        //
         // SAFETY: By the type invariants, the map is not mapped without data.
-        if let Err(error) = unsafe { self.map.map(direction, allows, &mut data) } {
-            return Err((error, data));
-        }
-        // INVARIANT: There is data. `self.data` was `None`, as checked above. `forget` avoids code that
-        // drops it.
-        core::mem::forget(self.data.replace(data));
-        Ok(())
+        unsafe { self.map.map_owned(&mut self.data, data, direction) }
     }
 
     /// Returns the number of mapped memory pieces; 0 without data. A work request takes at most
