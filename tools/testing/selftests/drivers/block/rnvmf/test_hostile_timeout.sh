@@ -167,42 +167,40 @@ disconnect_does_not_wait_for_a_read() {
 	done
 }
 
-# The same while a command with exclusive access waits for the read, and removal waits for the command.
-disconnect_does_not_wait_for_a_frozen_disk() {
-	local format
+# start_frozen_disk: a Format, which needs exclusive access to the disk, waits for a read that the target never
+# answers. FORMAT is its PID.
+start_frozen_disk() {
 	hostile trap-read silent
 	connect_hostile
 	echo 3600000 >"/sys/block/${CTRL}n1/queue/io_timeout"
 	start_reader
 	nvme admin-passthru "/dev/$CTRL" --opcode=0x80 -n 1 >"$SCRATCH/format" 2>&1 &
-	format=$!
-	defer end_process $format
-	wait_until "$SOON" freezes $format || fail "the Format does not wait: $(<"$SCRATCH/format")"
+	FORMAT=$!
+	defer end_process $FORMAT
+	wait_until "$SOON" freezes $FORMAT || fail "the Format does not wait: $(<"$SCRATCH/format")"
+}
+
+# The same while a command with exclusive access waits for the read, and removal waits for the command.
+disconnect_does_not_wait_for_a_frozen_disk() {
+	start_frozen_disk
 	timed_disconnect "$CTRL"
 	at_most "the disconnect took" "$TOOK" 3000
 	reader_ends
-	wait_until "$SOON" process_ended $format || fail "the Format did not end"
+	wait_until "$SOON" process_ended "$FORMAT" || fail "the Format did not end"
 	gone
 }
 
 # Removal waits for a command with exclusive access, which waits for a read that the target never answers. The
 # target is silent: the controller's thread may wait for the response to a Keep Alive.
 removal_waits_for_a_silent_target() {
-	local CONNECT_OPTIONS=(-k $((10 * SLOWDOWN))) format
-	hostile trap-read silent
-	connect_hostile
-	echo 3600000 >"/sys/block/${CTRL}n1/queue/io_timeout"
-	start_reader
-	nvme admin-passthru "/dev/$CTRL" --opcode=0x80 -n 1 >"$SCRATCH/format" 2>&1 &
-	format=$!
-	defer end_process $format
-	wait_until "$SOON" freezes $format || fail "the Format does not wait: $(<"$SCRATCH/format")"
+	local CONNECT_OPTIONS=(-k $((10 * SLOWDOWN)))
+	start_frozen_disk
 	kill -STOP "$TARGET"
 	timed_disconnect "$CTRL"
 	kill -CONT "$TARGET"
 	at_most "the disconnect took" "$TOOK" 3000
 	reader_ends
-	wait_until "$SOON" process_ended $format || fail "the Format did not end"
+	wait_until "$SOON" process_ended "$FORMAT" || fail "the Format did not end"
 	gone
 }
 

@@ -16,7 +16,7 @@ samples() {
 	local path
 	for path in "/lib/modules/$(uname -r)"/updates/rrdma_*.ko; do
 		path=${path##*/rrdma_}
-		[[ $path =~ ^test_(liar|init_fails|no_cpu_groups|refusals)\.ko$ ]] || echo "${path%.ko}"
+		[[ $path =~ ^test_(liar|init_fails|no_cpu_groups|invalid_args)\.ko$ ]] || echo "${path%.ko}"
 	done
 }
 
@@ -192,7 +192,7 @@ dumps_wait_until_the_module_is_loaded() {
 
 # The module is loaded only if the constructors refuse what they must.
 constructors_refuse() {
-	sample_load test_refusals
+	sample_load test_invalid_args
 	sample_unload
 }
 
