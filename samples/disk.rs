@@ -121,7 +121,7 @@ impl kernel::Module for Module {
         let client = Arc::pin_init(Registration::new(()), GFP_KERNEL)?;
         let wake = Arc::pin_init(TimedCompletion::new(), GFP_KERNEL)?;
         let is_over = RelaxedBool::new(false);
-        let owner = Arc::new(Owner { wake, is_over }, GFP_KERNEL)?;
+        let owner = Arc::new(DiskThread { wake, is_over }, GFP_KERNEL)?;
         let (stopped, devices) = (owner.clone(), client.clone());
         let thread = Thread::spawn(
             fmt!("rrdma_disk"),
@@ -138,7 +138,7 @@ impl kernel::Module for Module {
     }
 }
 
-/// The client of RDMA devices. The connection is told of the removal of its device.
+/// The client of RDMA devices. It needs no `removing`: the removal of a device wakes the connection.
 struct Devices;
 
 impl Client for Devices {
@@ -155,20 +155,20 @@ fn at(step: &str) -> impl FnOnce(Error) -> StepError + '_ {
 }
 
 /// What the thread waits for.
-struct Owner {
+struct DiskThread {
     wake: Arc<TimedCompletion>,
     /// The disk must end: the module is unloaded, or the connection is lost.
     is_over: RelaxedBool,
 }
 
-impl Owner {
-    /// Has the disk end. Any context.
+impl DiskThread {
+    /// Ends the disk. Any context.
     fn stop(&self) {
         self.is_over.set(true);
         self.wake.complete();
     }
 
-    /// Connects, and has the disk exist until the end of the connection or of the module. Sleeps.
+    /// Connects, and adds the disk. Removes it when the connection or the module ends. Sleeps.
     fn run(
         self: &Arc<Self>,
         client: &Registration<Devices>,
@@ -386,11 +386,14 @@ struct Lane {
     #[pin]
     free: IrqLock<KVec<Operation<Transfer>>>,
     is_lost: RelaxedBool,
-    owner: Arc<Owner>,
+    owner: Arc<DiskThread>,
 }
 
 impl Lane {
-    fn new(pd: &Arc<ProtectionDomain>, owner: Arc<Owner>) -> Result<impl PinInit<Self, Error>> {
+    fn new(
+        pd: &Arc<ProtectionDomain>,
+        owner: Arc<DiskThread>,
+    ) -> Result<impl PinInit<Self, Error>> {
         let mut free = KVec::with_capacity(DEPTH as usize, GFP_KERNEL)?;
         for _ in 0..DEPTH {
             let transfer = Operation::new(Transfer(Mapped::new(pd.clone())?))?;

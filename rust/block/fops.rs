@@ -38,8 +38,8 @@ use kernel::{
 /// calls it. Therefore:
 ///
 /// - The table has its own allocation, not one in static memory of the driver.
-/// - `free_disk` is a function of this crate, as are `open` and `release`. Nothing here is generic or inlined, so none of it is
-///   compiled into the driver.
+/// - `free_disk` is a function of this crate, as are `open` and `release`. Nothing here is generic or
+///   inlined, so none of it is compiled into the driver.
 /// - The exit of this crate's module calls [`wait_for_released_disks`].
 ///
 /// `ioctl` may be a function of the driver, because its caller has the disk open.

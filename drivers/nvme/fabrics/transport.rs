@@ -125,7 +125,7 @@ impl Rdma {
         }
     }
 
-    /// Returns a connector for so many queues of the controller.
+    /// Returns a connector for this number of queues of the controller.
     fn connector(&self, params: &ConnectParams, queues: u32) -> QueueConnector<'_, CoreRequests> {
         let limit = EACH_QUEUE.saturating_mul(queues).saturating_add(CONNECT);
         let association = &self.association;

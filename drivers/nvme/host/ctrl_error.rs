@@ -184,8 +184,8 @@ impl CtrlError {
                     None => new(format_args!("{what} timed out after {limit}")),
                 }
             }
-            // The route is resolved, so the address is valid. The core finds no connection manager of the
-            // device, of which it says no more.
+            // The route is resolved, so the address is valid: the core has found no connection manager of the
+            // device. It returns the same error for both.
             cm::Cause::Code(EINVAL) if what == cm::Stage::Connect => {
                 let device = device.unwrap_or("the RDMA device");
                 new(format_args!(

@@ -39,7 +39,7 @@ impl DeadlineTimer {
         })
     }
 
-    /// Has the thread look for earlier time limits. Any context.
+    /// Makes the thread look at the time limits again, because one is earlier now. Any context.
     pub(crate) fn rearm(&self) {
         self.changed.complete();
     }
@@ -55,7 +55,7 @@ impl DeadlineTimer {
     pub(crate) fn run(&self, act: impl Fn() -> Deadline) {
         while !self.stopped.get() {
             let next = act();
-            // All is looked at again in either case.
+            // Woken or timed out: `act` looks at all time limits again.
             let _ = self.changed.wait_timeout(next.left());
         }
     }

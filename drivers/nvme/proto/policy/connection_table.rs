@@ -341,7 +341,7 @@ where
         made
     }
 
-    /// Looks whether a connection is in use, and takes it out of its pool then. Without this, the table looks when
+    /// Asks whether a connection is in use, and takes it out of its pool then. Otherwise the table asks only when
     /// it needs room.
     pub fn look(&mut self, id: ConnectionId) {
         let is_waiting = |slot: &Slot<T>| matches!(slot.stage, Stage::Waiting(_));
@@ -395,7 +395,7 @@ where
     ) -> Result<(), Refused> {
         let cost = self.budgets.cost(pool, bytes);
         while self.used(pool).saturating_add(cost) > self.budgets.of(pool) {
-            // It may count as waiting only because nobody has looked.
+            // The host may have got a controller since the table last asked.
             let own = self.load(source).and_then(|load| load.fifo(pool).oldest);
             let own = own.filter(|place| self.is_in_use(*place));
             let victim = own.or_else(|| self.victim(pool, source, cost, now_ms));

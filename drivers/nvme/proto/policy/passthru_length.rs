@@ -40,8 +40,8 @@ pub enum UnknownLength {
     Allow,
 }
 
-/// Checks that a controller transfers no more than the `given` bytes of data of a command. `unknown` decides on
-/// commands of which this is not known.
+/// Checks that a controller transfers no more than the `given` bytes of data of a command. `unknown` says what
+/// happens to a command whose length is not known.
 ///
 /// # Errors
 ///

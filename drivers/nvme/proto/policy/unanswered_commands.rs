@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn a_slow_target_has_its_time() {
-        // A queue full of commands at once, one of which is answered each 1.5 s.
+        // The queue is full. The target answers one command every 1.5 s.
         let commands: Vec<_> = (1..20).map(|n| (0, Some(1500 * n))).collect();
         assert_eq!(overdue_at(&commands), None);
         // A single one is answered just in time.

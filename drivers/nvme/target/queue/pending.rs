@@ -65,8 +65,7 @@ impl Waiting {
 }
 
 impl Pending {
-    /// A command of queue `queue_id` with its data in `remote`.
-    #[inline(always)]
+    /// Returns a command of queue `queue_id` whose data is in `remote`.
     pub(super) fn new(
         command: &Command,
         queue_id: u16,

@@ -16,13 +16,13 @@ use rrdma::sync::{
 
 /// The RDMA READs of a queue.
 pub(crate) struct ReadLimit {
-    /// Those that were begun. Written by the handlers of the completion queue, of which one runs at a time, and by the
-    /// thread that accepts the connection: it executes one command, while no other one begins.
+    /// Number of RDMA READs that were posted. The handlers of the completion queue write it, one at a time. So does the
+    /// thread that accepts the connection, while it executes the only command.
     begun: SingleWriterCounter,
-    /// Those that have ended. As above.
+    /// Number of RDMA READs that have ended. Written as `begun` is.
     ended: SingleWriterCounter,
-    /// Those that must have ended when `periods` reaches its limit. Written by the thread that calls `is_overdue`, as
-    /// is `periods`.
+    /// Value that `ended` must reach before `periods` reaches [`PERIODS`](Self::PERIODS). The thread that calls
+    /// `is_overdue` writes both.
     awaited: SingleWriterCounter,
     periods: SingleWriterCounter,
 }
@@ -47,13 +47,11 @@ impl ReadLimit {
     }
 
     /// Counts an RDMA READ that is about to be posted.
-    #[inline(always)]
     pub(super) fn begun(&self) {
         self.begun.add(1);
     }
 
     /// Counts an RDMA READ that has completed, or was not posted.
-    #[inline(always)]
     pub(super) fn ended(&self) {
         self.ended.add(1);
     }
