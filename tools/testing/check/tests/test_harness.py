@@ -47,6 +47,24 @@ class Limits(unittest.TestCase):
         self.assertEqual(self.verdict(slow.replace("takes 10", "takes 11")), "ok\n")
 
 
+class Choose(unittest.TestCase):
+    """The arguments of a selftest choose its tests."""
+
+    def chosen(self, arguments):
+        """Return the chosen tests of the tests a to d."""
+        return printed(f"ARGUMENTS=({arguments}); choose a b c d").split()
+
+    def test_all(self):
+        self.assertEqual(self.chosen(""), ["a", "b", "c", "d"])
+
+    def test_named(self):
+        self.assertEqual(self.chosen("c a c"), ["c", "a", "c"])
+
+    def test_without(self):
+        self.assertEqual(self.chosen("-b -d"), ["a", "c"])
+        self.assertEqual(self.chosen("-b b c"), ["c"])
+
+
 class InTrap(unittest.TestCase):
     """Deferred commands run in a trap, where `return` alone has the status of what ran before."""
 

@@ -12,6 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "vm"))
 
 # pylint: disable=wrong-import-position
 from vmlib import log, selftests, tables
+from vmlib.supply import Job
 
 # Its last line would run it.
 with mock.patch.object(log, "main"):
@@ -66,21 +67,35 @@ class Plan(unittest.TestCase):
                          "^unknown selftest rnvmf/test_laod.sh; similar: .*rnvmf/test_load.sh")
 
     def test_second(self):
-        left_out = tables.paths(tables.LEFT_OUT)
+        free = tables.jobs(tables.FREE_RUNNING)
+        left_out = {job.path for job in tables.jobs(tables.LEFT_OUT) + free if not job.cases}
         first, second = runs("--second", "7.2")
         self.assertEqual(paths(first.counted), sorted(COUNTED - left_out))
-        own = len(first.free) - len(tables.jobs(tables.FREE_RUNNING))
-        self.assertEqual(paths(first.free[:own]), sorted(HOST_CLOCK - left_out))
-        self.assertEqual(first.free[own:], tables.jobs(tables.FREE_RUNNING))
+        self.assertEqual(paths(first.free[:-len(free)]), sorted(HOST_CLOCK - left_out))
+        self.assertEqual(first.free[-len(free):], free)
+        counted = {job.path: job.without for job in first.counted}
+        for job in free:
+            self.assertLessEqual(set(job.cases), set(counted.get(job.path, job.cases)))
         self.assertEqual(second.wanted, "7.2")
         self.assertCountEqual(second.counted + second.free, tables.jobs(tables.SECOND_KERNEL))
         self.assertTrue(all(job.path in HOST_CLOCK for job in second.free))
 
     def test_second_of_named(self):
-        name = next(iter(tables.paths(tables.LEFT_OUT) - HOST_CLOCK))
+        name = next(iter(sorted(tables.paths(tables.LEFT_OUT) - HOST_CLOCK)))
         first, second = runs("--second", "7.2", str(name))
         self.assertEqual((paths(first.counted), first.free), ([name], []))
         self.assertTrue(second.counted)
+
+
+class Without(unittest.TestCase):
+    """Selftests or cases are left out."""
+
+    def test_left_out(self):
+        one, two, three = (Job(pathlib.PurePath("a", name)) for name in ("one", "two", "three"))
+        out = [one._replace(cases=("y",)), two, one._replace(cases=("x", "y")),
+               two._replace(cases=("z",))]
+        self.assertEqual(suite.without([one, two, three], out),
+                         [one._replace(without=("x", "y")), three])
 
 
 class Leave(unittest.TestCase):

@@ -42,6 +42,10 @@ class Waiting(unittest.TestCase):
         self.assertEqual(waiting.take(), LONG._replace(cases=("a",)))
         self.assertIsNone(waiting.take())
 
+    def test_words(self):
+        self.assertEqual(LONG._replace(cases=("a", "b")).words, ["test_long.sh", "a", "b"])
+        self.assertEqual(LONG._replace(without=("a", "b")).words, ["test_long.sh", "-a", "-b"])
+
     def test_until(self):
         waiting = self.waiting(SHORT, LONG, until=100)
         with self.at(99):

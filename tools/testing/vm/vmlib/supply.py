@@ -13,10 +13,19 @@ SECONDS = HERE.parent / "seconds"
 
 
 class Job(NamedTuple):
-    """A selftest, as its path below build.SELFTESTS, and the cases to run (none: all)."""
+    """A selftest, as its path below build.SELFTESTS, and the cases to run (none: all).
+
+    `without` has the cases that do not run.
+    """
 
     path: pathlib.PurePath
     cases: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+
+    @property
+    def words(self):
+        """The line of the selftest for the guest."""
+        return [self.path.name, *self.cases, *(f"-{case}" for case in self.without)]
 
 
 def _seconds():
@@ -67,7 +76,7 @@ class Supply:
     """The selftests of one VM, all from one directory.
 
     When a selftest has ended, the VM reads a line for the next one from `reading`: its name, and
-    the cases to run (none: all). An empty line ends the run.
+    the cases to run (none: all), or `-CASE` for each that does not run. An empty line ends the run.
     """
 
     def __init__(self, waiting, first, most):
@@ -96,5 +105,5 @@ class Supply:
     def _say(self, job):
         self._left -= 1
         self._last = job
-        words = [job.path.name, *job.cases] if job else []
+        words = job.words if job else []
         os.write(self._writing, f"{' '.join(words)}\n".encode())

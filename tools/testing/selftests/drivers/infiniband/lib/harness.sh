@@ -390,12 +390,27 @@ open_file() {
 	exec 3>&1 {PAUSE_FD}<> <(:)
 }
 
-# main SETUP TEST...: run SETUP, then the tests, or only the tests named in the file's arguments.
+# choose TEST...: print the tests that the file's arguments choose: those that they name (none: all), without
+# those that they name by `-TEST`.
+choose() {
+	local argument without=" " named=()
+	for argument in "${ARGUMENTS[@]}"; do
+		case $argument in
+		-*) without+="${argument#-} " ;;
+		*) named+=("$argument") ;;
+		esac
+	done
+	[ ${#named[@]} = 0 ] || set -- "${named[@]}"
+	for argument; do
+		[[ $without == *" $argument "* ]] || echo "$argument"
+	done
+}
+
+# main SETUP TEST...: run SETUP, then the tests that the file's arguments choose.
 main() {
-	local setup=$1 test
+	local setup=$1 test tests
 	shift
-	local tests=("$@")
-	[ ${#ARGUMENTS[@]} = 0 ] || tests=("${ARGUMENTS[@]}")
+	mapfile -t tests < <(choose "$@")
 	ktap_print_header
 	requirements || exit "$KSFT_SKIP"
 	ktap_set_plan $((${#tests[@]} + 1))
