@@ -49,6 +49,8 @@ pub(crate) struct CtrlError {
     pub(crate) nvme_status: Option<u16>,
     /// The controller has become live since.
     pub(crate) over: bool,
+    /// A command was sent, and the target did not respond in time.
+    pub(crate) unanswered: bool,
     at: Instant<Monotonic>,
     /// `None` if its allocation failed.
     message: Option<Arc<Message<MESSAGE>>>,
@@ -66,6 +68,7 @@ impl CtrlError {
             cm_status: None,
             nvme_status: None,
             over: false,
+            unanswered: false,
             at: Instant::now(),
             message: Self::text(message),
         }
@@ -246,9 +249,12 @@ impl CtrlError {
                 Seconds(0) => timed_out(format_args!(
                     "{what}: not sent: earlier steps used up the time-out"
                 )),
-                limit => timed_out(format_args!(
-                    "{what}: no response from the target in {limit}"
-                )),
+                limit => Self {
+                    unanswered: true,
+                    ..timed_out(format_args!(
+                        "{what}: no response from the target in {limit}"
+                    ))
+                },
             },
             CommandError::ConnError(trouble) => Self {
                 stage,

@@ -253,6 +253,8 @@ attribute_set! {
         AGE = 8, "age", U32 { min: 0, max: u32::MAX };
         /// The controller has become live since.
         OVER = 9, "over", Flag;
+        /// A command was sent, and the target did not respond in time.
+        UNANSWERED = 10, "unanswered", Flag;
     }
 }
 

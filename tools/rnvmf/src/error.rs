@@ -171,6 +171,9 @@ pub(crate) struct CtrlError {
     /// The controller has become live since.
     #[serde(default, skip_serializing)]
     pub(crate) over: bool,
+    /// A command was sent, and the target did not respond in time.
+    #[serde(default, skip_serializing)]
+    pub(crate) unanswered: bool,
     /// Milliseconds until a persistent discovery connects again.
     pub(crate) next_attempt: Option<u32>,
 }
@@ -181,12 +184,10 @@ impl CtrlError {
         self.errno == libc::EOPNOTSUPP && self.stage.0 == ErrorStage::Discovery as u32
     }
 
-    /// Whether an Identify command was sent and not answered. The first one is the first command
-    /// with large data.
+    /// Whether the target did not respond to an Identify command. The first one is the first
+    /// command with large data.
     pub(crate) fn is_identify_unanswered(&self) -> bool {
-        self.stage.0 == ErrorStage::Identify as u32
-            && self.errno == libc::ETIMEDOUT
-            && self.message.contains("no response from the target")
+        self.unanswered && self.stage.0 == ErrorStage::Identify as u32
     }
 
     /// Whether a persistent discovery failed because the discovery controller has no events for log

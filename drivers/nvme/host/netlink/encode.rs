@@ -179,7 +179,8 @@ fn failure(message: &mut Message<'_>, failure: &CtrlError) -> Result {
     }
     message.put_str(error::MESSAGE, failure.message())?;
     message.put_u32(error::AGE, failure.age().get())?;
-    message.put_flag(error::OVER, failure.over)
+    message.put_flag(error::OVER, failure.over)?;
+    message.put_flag(error::UNANSWERED, failure.unanswered)
 }
 
 /// Puts the attributes of a namespace.

@@ -76,6 +76,7 @@ pub(crate) fn rejected() -> CtrlError {
         qid: Some(0),
         age: None,
         over: false,
+        unanswered: false,
         next_attempt: None,
     }
 }

@@ -369,6 +369,7 @@ fn a_large_answer_that_does_not_arrive_hints_at_the_mtu() {
     let error = CtrlError {
         stage: Stage(ErrorStage::Identify as u32),
         errno: libc::ETIMEDOUT,
+        unanswered: true,
         message: "identify controller: no response from the target in 8 s".into(),
         ..rejected()
     };
