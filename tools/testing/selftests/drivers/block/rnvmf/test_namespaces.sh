@@ -224,7 +224,7 @@ resets_under_a_flood_of_events() {
 	come_and_go_all_the_time &
 	flood=$!
 	defer end_process $flood
-	for _ in {1..10}; do
+	for _ in {1..4}; do
 		scan=$(ctrl_number scan)
 		wait_until "$SOON" looked_since "$scan" || fail "the namespaces are not scanned"
 		try rnvmf reset "$CTRL"

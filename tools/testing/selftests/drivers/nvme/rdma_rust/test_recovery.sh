@@ -272,19 +272,19 @@ polled_io_comes_back() {
 
 # With quiesce_time, the writes of all queues are held at once, not those of one queue after the other.
 holds_run_at_once() {
-	local began disk limit kind
+	local began disk limit cpu
 	hold $((15 * SLOWDOWN))
 	start_pair
-	# The time-outs of the writes come first. There is a queue for writes, and one for polled I/O.
-	connect "$TARGET4" -k $((60 * SLOWDOWN)) -i 1 -W 1 -P 1
+	# The time-outs of the writes come first. Each CPU has a queue for writes.
+	connect "$TARGET4" -k $((60 * SLOWDOWN)) -i 1 -W 2
 	disk=$(disk "$CTRL" 1)
 	for limit in "/sys/class/nvme/$CTRL"/nvme*n1/queue/io_timeout; do
 		echo $((1000 * SLOWDOWN)) >"$limit"
 	done
 	silence
-	for kind in '--ioengine=psync' '--ioengine=io_uring --hipri=1'; do
-		# shellcheck disable=SC2086 # two options
-		fio --name=held --filename="$disk" --direct=1 --rw=write --bs=4k --size=4k $kind >>"$SCRATCH/fio" 2>&1 &
+	for cpu in 0 1; do
+		fio --name=held --filename="$disk" --direct=1 --rw=write --bs=4k --size=4k --cpus_allowed=$cpu \
+			>>"$SCRATCH/fio" 2>&1 &
 		defer end_process $!
 	done
 	loses
