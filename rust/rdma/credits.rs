@@ -15,6 +15,8 @@ use kernel::prelude::*;
 /// - Send queue: one for each work request. A device may not report which work requests it took before
 ///   its queue was full: erdma returns the first one in any case. Each operation changes the counter
 ///   twice, unless it holds its credits, see [`CreditedMessage`](crate::rdma::wr::CreditedMessage).
+/// - Receive queue: one for each receive. A device may round up its queue; the completion queue has entries for
+///   the capacity only. A [`RepeatedReceive`](crate::rdma::wr::RepeatedReceive) holds its credit.
 /// - Completion queue: those that its queue pairs can fill, see [`CqEntries`](super::cq::CqEntries).
 ///
 /// All threads that use a queue share one counter.

@@ -268,6 +268,8 @@ pub struct QueuePair<E: QpContext> {
     pub(super) sq_credits: Credits,
     /// Credits of the send queue for RDMA reads and writes, see [`rw`](super::rw).
     pub(super) rw_credits: Credits,
+    /// Credits of the receive queue.
+    pub(super) rq_credits: Credits,
     /// Released when the queue pair is destroyed.
     #[pin]
     pub(super) deferred_release: DeferredRelease,
@@ -327,6 +329,7 @@ impl<E: QpContext> QueuePair<E> {
             last_receive <- TimedCompletion::new(),
             sq_credits: Credits::new(init_attr.capacity.sends),
             rw_credits: Credits::new(init_attr.rdma_rw_requests()),
+            rq_credits: Credits::new(init_attr.capacity.receives),
             _cq_entries: init_attr.take_cq_entries()?,
             deferred_release <- DeferredRelease::new(),
             partially_posted <- PartiallyPosted::new(),
@@ -634,6 +637,26 @@ impl<E: QpContext> QueuePair<E> {
         }
     }
 
+    /// Takes a credit of the receive queue. Any context.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM` if the receive queue is full; the error of a queue pair that takes no receives.
+    #[inline]
+    pub(super) fn take_receive_credit(&self) -> Result {
+        match self.rq_credits.take(1) {
+            Ok(()) => Ok(()),
+            Err(_) => Err(self.refuse_full()),
+        }
+    }
+
+    fn refuse_full(&self) -> Error {
+        match self.no_receives.get() {
+            true => self.refuse_receive(),
+            false => ENOMEM,
+        }
+    }
+
     /// Handles an error of a device that did not return which work request was not posted. Closes
     /// the queue pair if the device has accepted all of them; otherwise returns the error.
     #[cold]
@@ -646,13 +669,13 @@ impl<E: QpContext> QueuePair<E> {
         Ok(())
     }
 
-    /// Posts one receive (`ib_post_recv`). Any context.
+    /// Posts one receive (`ib_post_recv`), which has a credit of the receive queue. Any context.
     ///
     /// # Errors
     ///
     /// - `ENOTCONN`: the queue pair is closed.
     /// - `EINVAL`: the queue pair takes its receives from a shared queue.
-    /// - Any error of the driver; `ENOMEM` if the receive queue is full.
+    /// - Any error of the driver.
     ///
     /// # Safety
     ///

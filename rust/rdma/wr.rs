@@ -32,6 +32,7 @@ mod operation;
 mod payload;
 mod post;
 mod receive_memory;
+mod repeated_receive;
 mod request;
 mod wr_buffer;
 
@@ -64,6 +65,10 @@ pub use receive_memory::{
     ReceiveBuffer,
     ReceiveMemory,
     ReceivePieces, //
+};
+pub use repeated_receive::{
+    AfterReceive,
+    RepeatedReceive, //
 };
 
 pub use payload::{

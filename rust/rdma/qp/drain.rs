@@ -23,9 +23,9 @@
 //! `ib_drain_qp()` polls the completion queue until it is empty instead. That is not enough: the
 //! handler of the last completion may still run on another processor.
 //!
-//! The receive queue may be full: a device may round up its [`QpCap`](super::QpCap), and then accept
-//! more receives than were asked for. C's `ib_drain_qp()` then warns and drains nothing. The drain
-//! here retries to post the marker until another receive has completed.
+//! Each queue has an entry for the marker beside those of its [`QpCap`](super::QpCap). A device that reports a full
+//! queue in spite of that gets the marker when another work request has completed. C's `ib_drain_qp()` then warns
+//! and drains nothing.
 //!
 //! A completion queue that only its owner polls is polled by the drain until the marker completes.
 //!

@@ -156,11 +156,12 @@ impl<T> Operation<T> {
     where
         T: Complete<E>,
     {
-        self.into_posted(completed::<T, E>)
+        self.into_posted(received::<T, E>)
     }
 
+    /// Sets the completion function, and passes the ownership to the caller.
     #[inline]
-    fn into_posted(self, done: Done) -> NonNull<Slot<T>> {
+    pub(super) fn into_posted(self, done: Done) -> NonNull<Slot<T>> {
         let slot = self.0.into_raw();
         // SAFETY: `slot` is a live allocation that this function owns.
         unsafe { (*slot.as_ref().entry.cqe()).done = Some(done) };
@@ -175,7 +176,7 @@ impl<T> Operation<T> {
     where
         T: Complete<E>,
     {
-        // As for a receive, no credits are returned.
+        // No credits are returned.
         self.begin_post_with(completed::<T, E>)
     }
 
@@ -296,8 +297,8 @@ impl<T> Operation<T> {
     ///
     /// # Safety
     ///
-    /// `slot` must be a result of `into_sent`, `into_received` or `begin_post_with`, and no posted work
-    /// request may name it.
+    /// `slot` must be a result of `into_sent`, `into_received`, `into_posted` or `begin_post_with`, and no posted
+    /// work request may name it.
     #[inline]
     pub(in crate::rdma) unsafe fn from_posted(slot: NonNull<Slot<T>>) -> Self {
         // SAFETY: `slot` comes from `ChunkBox::into_raw` in `into_posted`, by the safety requirements.
@@ -344,6 +345,23 @@ unsafe extern "C" fn sent<T: Complete<E>, E: QpContext>(
         queue.sq_credits.put((*slot).entry.for_completion.credits);
         Operation::from_posted(NonNull::new_unchecked(slot)).complete::<E>(queue, cq, wc);
         queue.forget_sends(1);
+    }
+}
+
+/// Completes a `Slot<T>` that was posted as a receive on a queue pair with context `E`.
+///
+/// # Safety
+///
+/// As [`completed`].
+unsafe extern "C" fn received<T: Complete<E>, E: QpContext>(
+    cq: *mut bindings::ib_cq,
+    wc: *mut bindings::ib_wc,
+) {
+    // SAFETY: By the safety requirements.
+    unsafe {
+        // Returned first, as the handler may post again and need it.
+        QueuePair::<E>::of_completion(wc).rq_credits.put(1);
+        completed::<T, E>(cq, wc);
     }
 }
 

@@ -352,7 +352,8 @@ impl<E: QpContext> QueuePair<E> {
     /// - `ENOTCONN`: the queue pair is closed.
     /// - `EINVAL`: the queue pair takes its receives from a shared queue, or the buffer is mapped
     ///   for another device or not for writing by the device.
-    /// - Any error of the driver; `ENOMEM` if the receive queue is full.
+    /// - `ENOMEM`: as many receives are posted as the [`QpCap`](crate::rdma::qp::QpCap) has.
+    /// - Any error of the driver.
     #[inline(always)]
     pub fn post_receive<T: Receive<E>>(&self, operation: Operation<T>) -> Result<(), Unposted<T>> {
         self.post_receive_within(&RcuReadLock::new(), operation)
@@ -371,6 +372,9 @@ impl<E: QpContext> QueuePair<E> {
         section: &RcuSection,
         operation: Operation<T>,
     ) -> Result<(), Unposted<T>> {
+        if let Err(error) = self.take_receive_credit() {
+            return Err(Unposted { error, operation });
+        }
         let slot = operation.into_received::<E>();
         // SAFETY: The slot is a live allocation that nobody else has.
         let body = unsafe { &mut (*slot.as_ptr()).body };
@@ -381,10 +385,13 @@ impl<E: QpContext> QueuePair<E> {
             unsafe { self.post_raw_receive(request, section) }
         };
         let result = with_receive_wr(body, memory, cqe, post);
-        result.map_err(|error| Unposted {
-            error,
-            // SAFETY: The work request was not posted.
-            operation: unsafe { Operation::from_posted(slot) },
+        result.map_err(|error| {
+            self.rq_credits.put(1);
+            Unposted {
+                error,
+                // SAFETY: The work request was not posted.
+                operation: unsafe { Operation::from_posted(slot) },
+            }
         })
     }
 }

@@ -179,12 +179,6 @@ impl<const N: usize> ReceiveBuffer<N> {
         unsafe { self.buffer.read_array() }
     }
 
-    /// Returns the buffer as an entry of a work request.
-    #[inline]
-    pub fn sge(&self) -> Sge<'_> {
-        self.buffer.sge()
-    }
-
     /// Returns the buffer to the device, and its piece for a work request. Any context.
     #[inline]
     pub fn pieces(&mut self) -> ReceivePieces<'_> {

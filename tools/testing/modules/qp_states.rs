@@ -106,7 +106,7 @@ rrdma::parameters! {
     device: Text<63> = "", "RDMA device name; empty: first device with an active port";
     gid_index: Number<0, 255> = 0, "GID index of port 1; default 0";
     nobody: Text<39> = "", "an IP address in the subnet that no host has; empty: skip";
-    fill: Bool = false, "fill the queues; the device may log an error";
+    fill: Bool = false, "fill the queues";
 }
 
 /// Receives to post to each queue pair.
@@ -429,8 +429,7 @@ impl TestEnv<'_> {
     }
 
     /// Destroys a queue pair with a full queue, once for each direction. The device may round up the
-    /// sizes. The send queue takes no more than the queue pair was created for. The receives also
-    /// use the entry for the drain's marker.
+    /// sizes. A queue takes no more than the queue pair was created for.
     fn fill(&self) -> Result<(), StepError> {
         let init = Rc::init(self.create()?, self.port).step("initialise")?;
         let receives = posted(|| {

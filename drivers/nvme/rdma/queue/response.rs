@@ -21,13 +21,11 @@ use rrdma::rdma::{
     },
     qp::QueuePair,
     wr::{
-        Complete,
-        Operation,
+        AfterReceive,
         Operations,
-        Receive,
         ReceiveBuffer,
         ReceivePieces,
-        Sge,
+        RepeatedReceive,
         Unposted, //
     },
 };
@@ -54,51 +52,48 @@ impl Response {
         for _ in 0..count {
             let buffer = ReceiveBuffer::new(queue.protection_domain(), buffers.alloc()?)?;
             let response = responses.push(Self { buffer })?;
-            queue.post_receive(response).map_err(|u| u.error)?;
+            queue.post_repeated_receive(response).map_err(|u| u.error)?;
         }
         Ok(())
     }
 }
 
-impl<Q: ResponseHandler> Receive<Q> for Response {
+impl<Q: ResponseHandler> RepeatedReceive<Q> for Response {
     #[inline]
-    fn buffer(&self) -> Sge<'_> {
-        self.buffer.sge()
+    fn pieces(&mut self) -> ReceivePieces<'_> {
+        self.buffer.pieces()
     }
 
     #[inline]
-    fn pieces(&mut self) -> Option<ReceivePieces<'_>> {
-        Some(self.buffer.pieces())
-    }
-}
-
-impl<Q: ResponseHandler> Complete<Q> for Response {
-    #[inline]
-    fn complete(mut operation: Operation<Self>, queue: &QueuePair<Q>, completion: &Completion<'_>) {
+    fn received(&mut self, queue: &QueuePair<Q>, completion: &Completion<'_>) -> AfterReceive {
         queue.context().core().stats.completed(completion);
         if let Err(failure) = completion.result() {
-            return failed(operation, queue, failure);
+            failed(queue, failure);
+            return AfterReceive::Drop;
         }
         // A longer message does not fit the buffer, so the device fails it.
         match completion.message() {
             Some(received) if received.byte_len() >= cqe::Completion::SIZE => {
-                let completion = cqe::Completion::from_bytes(operation.buffer.read());
+                let completion = cqe::Completion::from_bytes(self.buffer.read());
                 Q::response(queue, completion, received);
             }
             Some(received) => short(queue, received.byte_len()),
             // The buffer has an earlier response, perhaps with the identifier of a command in flight.
             None => written(queue),
         }
-        if let Err(unposted) = queue.post_receive(operation) {
-            not_posted(queue, unposted);
-        }
+        AfterReceive::Post
+    }
+
+    fn not_posted(queue: &QueuePair<Q>, unposted: Unposted<Self>) {
+        let core = queue.context().core();
+        core.post_failed("receive", unposted.error);
     }
 }
 
-/// Drops a receive that failed.
+/// Reports a receive that failed.
 #[cold]
 #[inline(never)]
-fn failed<Q: ResponseHandler>(_: Operation<Response>, queue: &QueuePair<Q>, failure: WcError) {
+fn failed<Q: ResponseHandler>(queue: &QueuePair<Q>, failure: WcError) {
     queue.context().core().request_failed("receive", failure);
 }
 
@@ -119,12 +114,4 @@ fn short<Q: ResponseHandler>(queue: &QueuePair<Q>, length: usize) {
 fn written<Q: ResponseHandler>(queue: &QueuePair<Q>) {
     let core = queue.context().core();
     core.report(ConnError::UnexpectedWrite { qid: core.qid() });
-}
-
-/// Drops a receive that could not be posted again.
-#[cold]
-#[inline(never)]
-fn not_posted<Q: ResponseHandler>(queue: &QueuePair<Q>, unposted: Unposted<Response>) {
-    let core = queue.context().core();
-    core.post_failed("receive", unposted.error);
 }
