@@ -249,6 +249,8 @@ pub struct QueuePair<E: QpContext> {
     closed: RelaxedBool,
     /// No receives can be posted: the queue pair is closed, or has a shared receive queue.
     no_receives: RelaxedBool,
+    /// The queue pair may have been in the RTR state, in which it takes receives.
+    has_received: RelaxedBool,
     /// The connection has an initiator depth of 0: a read or atomic operation would never be sent.
     no_reads: RelaxedBool,
     /// A read was refused, and a message logged.
@@ -320,6 +322,7 @@ impl<E: QpContext> QueuePair<E> {
             }),
             closed: RelaxedBool::new(false),
             no_receives: RelaxedBool::new(init_attr.srq.is_some()),
+            has_received: RelaxedBool::new(false),
             no_reads: RelaxedBool::new(false),
             read_refused: RelaxedBool::new(false),
             drain_state <- new_mutex!(DrainState::Live, "rrdma::QueuePair"),
@@ -432,6 +435,12 @@ impl<E: QpContext> QueuePair<E> {
     /// Returns whether the queue pair refuses posting. Any context.
     pub(super) fn is_closed(&self) -> bool {
         self.closed.get()
+    }
+
+    /// Records that the queue pair may take receives from now on. To be called before the transition to RTR, or
+    /// before the connection manager is told to connect the queue pair. Any context.
+    pub(super) fn set_receiving(&self) {
+        self.has_received.set(true);
     }
 
     /// Sets how many RDMA reads and atomic operations may be outstanding, when that is known. Any context.

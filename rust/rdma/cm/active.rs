@@ -361,6 +361,7 @@ impl<E: Endpoint> Prepared<E> {
             true => self.id.finish_step(Stage::Route, limits)?,
             false => resolve_route(&self.id, limits)?,
         }
+        self.queue.set_receiving();
         let rd_atomic = begin_connect(&self.id, self.queue.clone(), parameters, limits)?;
         Ok(Connecting {
             prepared: self,

@@ -259,6 +259,7 @@ impl<E: Endpoint> Accepting<E> {
         let rd_atomic = RdAtomicLimits::new(&parameters, &device.attributes()).agreed(&self.peer);
         let mut reply = parameters.as_raw(Stage::Accept, Message::Acceptance, device, rd_atomic)?;
         self.id.tell(self.queue.clone());
+        self.queue.set_receiving();
         // As in `Prepared::connect`, only the deadline limits the exchange of messages.
         let step = || {
             self.id.step(Stage::Accept, limits.until_deadline(), |_| {

@@ -125,6 +125,7 @@ impl<E: QpContext> Init<E> {
     /// [`Error`] with a [`Cause`](super::Cause). The queue pair is destroyed.
     pub fn into_rtr(self, attributes: <E::QpType as QpType>::Rtr<'_>) -> Result<Rtr<E>, Error> {
         let step = (State::Init, State::Rtr);
+        self.queue.set_receiving();
         let port = transition::reach(&self.queue, Some(self.port), step, &attributes)?;
         Ok(Rtr {
             queue: self.queue,

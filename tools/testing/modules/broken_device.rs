@@ -41,7 +41,10 @@ use rrdma::{
         },
         device::Mtu,
         dma::Direction,
-        qp::QpInitAttr,
+        qp::{
+            Init,
+            QpInitAttr, //
+        },
         srq::SharedReceiveQueue,
         wr::{
             Batch,
@@ -95,11 +98,14 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, StepError> {
         "destroy_srq" => env.shared_receives()?,
         "deaf" => env.deaf()?,
         "last" => env.last()?,
+        "unconnected" => env.unconnected()?,
         "undrained" => env.undrained()?,
         _ => env.drain()?,
     }
     Ok(Summary::new(fmt!("all memory returned")))
 }
+
+type Shared = Arc<SharedReceiveQueue<CompletionSink>>;
 
 struct TestEnv<'a>(&'a PortGid<'a>);
 
@@ -200,25 +206,35 @@ impl TestEnv<'_> {
         expect_equal("receives returned by the drain", end.returned(), 0)
     }
 
+    /// Creates a queue pair in the INIT state that may take its receives from a shared queue.
+    fn sharing_qp(&self, shared: Option<&Shared>) -> Result<Init<CompletionSink>, StepError> {
+        let entries = ONE_MESSAGE.completions().saturating_add(1);
+        let device = self.0.device().clone();
+        let cq = CompletionQueue::alloc(device, entries, 0, Poll::SoftIrq, task::NAME);
+        let parts = QpInitAttr::new(self.0.pd.clone(), cq.step("completion queue")?, ONE_MESSAGE);
+        let parts = match shared {
+            Some(shared) => parts.with_shared_receives(shared.clone()),
+            None => parts,
+        };
+        pair::init_qp(self.0, parts)
+    }
+
     /// The drain does not learn that the last shared receive is taken: the queue pair is kept.
     fn last(&self) -> Result<(), StepError> {
-        let pd = self.0.pd.clone();
-        let shared = SharedReceiveQueue::new(pd.clone(), 1, |_| ()).step("shared receive queue")?;
-        let init = |is_sharing| {
-            let entries = ONE_MESSAGE.completions().saturating_add(1);
-            let device = self.0.device().clone();
-            let cq = CompletionQueue::alloc(device, entries, 0, Poll::SoftIrq, task::NAME);
-            let cq = cq.step("completion queue")?;
-            let parts = QpInitAttr::new(pd.clone(), cq, ONE_MESSAGE);
-            let parts = match is_sharing {
-                true => parts.with_shared_receives(shared.clone()),
-                false => parts,
-            };
-            pair::init_qp(self.0, parts)
-        };
-        let ends = ((self.0, init(true)?), (self.0, init(false)?));
+        let shared = self.shared(1)?;
+        let ends = (
+            (self.0, self.sharing_qp(Some(&shared))?),
+            (self.0, self.sharing_qp(None)?),
+        );
         let (end, _other) = pair::join(ends.0, ends.1, Mtu::Bytes256)?;
         drop(end);
+        Ok(())
+    }
+
+    /// A queue pair that was never connected has taken no shared receive: its drain does not wait for the last one.
+    fn unconnected(&self) -> Result<(), StepError> {
+        let shared = self.shared(1)?;
+        drop(self.sharing_qp(Some(&shared))?);
         Ok(())
     }
 
@@ -241,10 +257,12 @@ impl TestEnv<'_> {
         Ok(())
     }
 
+    fn shared(&self, receives: u32) -> Result<Shared, StepError> {
+        SharedReceiveQueue::new(self.0.pd.clone(), receives, |_| ()).step("shared receive queue")
+    }
+
     fn shared_receives(&self) -> Result<(), StepError> {
-        let pd = self.0.pd.clone();
-        let queue: Arc<SharedReceiveQueue<CompletionSink>> =
-            SharedReceiveQueue::new(pd, 1, |_| ()).step("shared receive queue")?;
+        let queue = self.shared(1)?;
         let receive = Work::new(self.0.device(), BYTES, Direction::FromDevice)?;
         queue.post(receive).step("receive")
     }

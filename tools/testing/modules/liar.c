@@ -18,7 +18,8 @@
  *          driver has drain operations, which do nothing.
  *
  * When the module is unloaded, the completions are there, and the queue pair that
- * was moved to its error state last reports its last shared receive.
+ * was moved to its error state last reports its last shared receive, unless it was
+ * destroyed.
  *
  * Others fail three times:
  *
@@ -140,6 +141,15 @@ static int create_and_keep_last(struct ib_qp *qp, struct ib_qp_init_attr *attr,
 	return honest.create_qp(qp, attr, udata);
 }
 
+static int destroy_and_forget_last(struct ib_qp *qp, struct ib_udata *udata)
+{
+	int ret = honest.destroy_qp(qp, udata);
+
+	if (!ret && kept.element.qp == qp)
+		kept.device = NULL;
+	return ret;
+}
+
 static int refuse_any_error(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 			    struct ib_udata *udata)
 {
@@ -191,9 +201,10 @@ static int replace(struct ib_device_ops *ops)
 		ops->create_qp = create_with_event;
 	else if (!strcmp(lie, "deaf"))
 		ops->poll_cq = poll_nothing;
-	else if (!strcmp(lie, "last"))
+	else if (!strcmp(lie, "last")) {
 		ops->create_qp = create_and_keep_last;
-	else if (!strcmp(lie, "undrained")) {
+		ops->destroy_qp = destroy_and_forget_last;
+	} else if (!strcmp(lie, "undrained")) {
 		ops->modify_qp = refuse_any_error;
 		ops->drain_sq = ops->drain_rq = drain_nothing;
 	} else if (!strcmp(lie, "error"))

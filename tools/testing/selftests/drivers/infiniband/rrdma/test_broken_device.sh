@@ -19,11 +19,15 @@ liar() {
 	sample_load test_liar "device=$DEVICE" "lie=$1"
 }
 
+# broken_device LIE: load the test module for a device that tells this lie.
+broken_device() {
+	sample_load test_broken_device "device=$DEVICE" "gid_index=$(gid_index "$DEVICE" "$OWN4")" "lie=$1"
+}
+
 # lies LIE: run the test module on a device that tells this lie.
 lies() {
 	liar "$1"
-	sample_load test_broken_device "device=$DEVICE" "gid_index=$(gid_index "$DEVICE" "$OWN4")" \
-		"lie=$1"
+	broken_device "$1"
 	sample_done
 	same result "all memory returned" "$RESULT"
 	sample_unload
@@ -51,7 +55,7 @@ events_of_incomplete_queue_pairs() {
 keeps() {
 	explain "rrdma: $DEVICE: (queue pair [0-9]+: cannot drain: $2; |CQ error: )"
 	liar "$1"
-	sample_load test_broken_device "device=$DEVICE" "gid_index=$(gid_index "$DEVICE" "$OWN4")" "lie=$1"
+	broken_device "$1"
 	sample_done 100
 	[[ $(rdma resource show qp) == *'comm [rrdma_test_broke'* ]] || fail "no queue pair is kept: $(rdma resource show qp)"
 	[ "$(logged "rrdma: $DEVICE: queue pair [0-9]+: cannot drain: $2; ")" -ge 1 ] || fail "$(kernel_log | tail -3)"
@@ -61,6 +65,15 @@ keeps() {
 
 drain_without_completions() { keeps deaf 'the completion queue has lost a completion'; }
 drain_without_the_last_receive() { keeps last 'timed out waiting for LAST_WQE_REACHED'; }
+
+# A queue pair that was never connected has taken no shared receive, so its drain does not wait for the last one.
+drain_of_an_unconnected_queue_pair() {
+	liar last
+	broken_device unconnected
+	sample_done 10
+	sample_unload
+}
+
 drain_without_the_error_state() { keeps undrained 'the device refuses the error state'; }
 error_state_is_refused() { refuses error drain; }
 deregistration_is_refused() { refuses dereg 'deregister a memory region'; }
@@ -71,7 +84,7 @@ end_of_a_shared_queue_is_refused() { refuses destroy_srq 'destroy a shared recei
 device_that_a_driver_keeps() {
 	explain "rrdma: $DEVICE: has waited for 10 s until a driver drops its [0-9]+ references to the device"
 	defer device_again
-	sample_load test_broken_device "device=$DEVICE" "gid_index=$(gid_index "$DEVICE" "$OWN4")" lie=hold
+	broken_device hold
 	rdma_delete "$DEVICE"
 	same "lines about the wait" 1 "$(logged "$DEVICE: has waited for 10 s until a driver drops")"
 	sample_unload
@@ -94,6 +107,7 @@ main setup \
 	events_of_incomplete_queue_pairs \
 	drain_without_completions \
 	drain_without_the_last_receive \
+	drain_of_an_unconnected_queue_pair \
 	drain_without_the_error_state \
 	error_state_is_refused \
 	deregistration_is_refused \
