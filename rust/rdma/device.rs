@@ -139,6 +139,21 @@ impl Device {
         self.driver_id() == bindings::rdma_driver_id_RDMA_DRIVER_SIW
     }
 
+    /// Returns whether queue pairs can take receives from a shared queue. A device has none if its driver does not
+    /// report the last shared receive of a queue pair, for which the drain waits. Any context.
+    pub fn has_shared_receives(&self) -> bool {
+        self.attributes().max_srq != 0 && self.without_last_receive().is_none()
+    }
+
+    /// Returns the driver, if it does not report the last shared receive of a queue pair
+    /// (`IB_EVENT_QP_LAST_WQE_REACHED`). iWARP devices need not report it.
+    pub(crate) fn without_last_receive(&self) -> Option<&'static str> {
+        match self.is_rnic() {
+            true => None,
+            false => without_last_receive(self.driver_id()),
+        }
+    }
+
     /// Returns whether the device is software, without RDMA hardware: soft-RoCE or soft-iWARP. Any
     /// context.
     pub fn is_software(&self) -> bool {
@@ -242,6 +257,16 @@ impl Device {
     /// `EOPNOTSUPP` if the driver has no counters; `ENOMEM`.
     pub fn statistics(&self) -> Result<Statistics<'_>> {
         Statistics::new(self, 0)
+    }
+}
+
+/// Returns the name of a driver that has shared receive queues, and does not report the last receive of a queue
+/// pair. As of 7.3, all others report it.
+fn without_last_receive(driver: bindings::rdma_driver_id) -> Option<&'static str> {
+    match driver {
+        bindings::rdma_driver_id_RDMA_DRIVER_IRDMA => Some("irdma"),
+        bindings::rdma_driver_id_RDMA_DRIVER_QEDR => Some("qedr"),
+        _ => None,
     }
 }
 

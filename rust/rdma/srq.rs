@@ -58,7 +58,10 @@ use crate::{
             CompletionQueue,
             CqEntries, //
         },
-        device::Capabilities, //
+        device::{
+            Capabilities,
+            Device, //
+        },
     },
     sync::new_mutex, //
 };
@@ -162,7 +165,8 @@ impl<E: QpContext> SharedReceiveQueue<E> {
     ///
     /// # Errors
     ///
-    /// - `EOPNOTSUPP`: the device has no shared receive queues.
+    /// - `EOPNOTSUPP`: the device has no shared receive queues, or
+    ///   [none that can be used](crate::rdma::device::Device::has_shared_receives), which is logged.
     /// - `EINVAL`: `receives` is 0, or exceeds the device's limit.
     /// - `ENOMEM`.
     pub fn new(
@@ -188,6 +192,7 @@ impl<E: QpContext> SharedReceiveQueue<E> {
         if limits.max_srq == 0 {
             return Err(EOPNOTSUPP);
         }
+        check_last_receive(pd.device())?;
         if receives == 0 || receives > limits.max_srq_wr {
             return Err(EINVAL);
         }
@@ -440,6 +445,19 @@ impl<E: QpContext> QueuePair<E> {
         // pair holds a reference to it.
         Some(unsafe { SharedReceiveQueue::of(srq.as_raw()) })
     }
+}
+
+/// Refuses a device that does not report the last receive of a queue pair. The drain would wait for it for 60 s,
+/// and keep each queue pair.
+fn check_last_receive(device: &Device) -> Result {
+    let Some(driver) = device.without_last_receive() else {
+        return Ok(());
+    };
+    pr_err!(
+        "{}: no shared receive queues: the driver {driver} does not report the last receive of a queue pair\n",
+        device.name()
+    );
+    Err(EOPNOTSUPP)
 }
 
 type Handler = Option<unsafe extern "C" fn(*mut bindings::ib_event, *mut c_void)>;

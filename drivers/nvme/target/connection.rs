@@ -802,8 +802,9 @@ impl Connection {
         let Some(receives) = self.receives_on(device) else {
             return Ok(SharedReceives::none(in_capsule));
         };
-        if device.attributes().max_srq == 0 {
-            pr_warn!("{}: has no shared receive queues\n", device.name());
+        if !device.has_shared_receives() {
+            let device = device.name();
+            pr_warn!("{device}: no shared receive queues: each queue has receives of its own\n");
             return Ok(SharedReceives::none(in_capsule));
         }
         SharedReceives::new(pd, receives, in_capsule)
@@ -905,7 +906,7 @@ impl Connection {
 fn in_capsule(port: &Port<Rdma>, device: &Device, shared_receives: Option<u32>) -> u32 {
     let limits = device.attributes();
     let sges = match shared_receives {
-        Some(_) if limits.max_srq != 0 => limits.max_recv_sge.min(limits.max_srq_sge),
+        Some(_) if device.has_shared_receives() => limits.max_recv_sge.min(limits.max_srq_sge),
         _ => limits.max_recv_sge,
     };
     match sges {

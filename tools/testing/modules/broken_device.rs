@@ -33,6 +33,7 @@ use pair::{
     ONE_MESSAGE, //
 };
 use rrdma::{
+    errno::EOPNOTSUPP,
     rdma::{
         cq::{
             CompletionQueue,
@@ -99,6 +100,7 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, StepError> {
         "deaf" => env.deaf()?,
         "last" => env.last()?,
         "unconnected" => env.unconnected()?,
+        "irdma" | "qedr" => env.no_shared_receives()?,
         "undrained" => env.undrained()?,
         _ => env.drain()?,
     }
@@ -236,6 +238,12 @@ impl TestEnv<'_> {
         let shared = self.shared(1)?;
         drop(self.sharing_qp(Some(&shared))?);
         Ok(())
+    }
+
+    /// A driver that reports no last shared receive has no shared receive queues.
+    fn no_shared_receives(&self) -> Result<(), StepError> {
+        let refused = SharedReceiveQueue::<CompletionSink>::new(self.0.pd.clone(), 1, |_| ());
+        expect_error("shared receive queue", refused, EOPNOTSUPP)
     }
 
     /// Neither the device nor the drain of the driver stops the queue pair, which is kept.

@@ -13,6 +13,8 @@
  *          (bnxt_re, when the device recovers).
  * deaf     No completion is polled, and each queue that is polled has an error.
  * last     No queue pair reports its last shared receive (irdma, qedr).
+ * irdma, qedr
+ *          The device has the number of this driver.
  * undrained
  *          The device refuses to move a queue pair to its error state, and the
  *          driver has drain operations, which do nothing.
@@ -204,7 +206,11 @@ static int replace(struct ib_device_ops *ops)
 	else if (!strcmp(lie, "last")) {
 		ops->create_qp = create_and_keep_last;
 		ops->destroy_qp = destroy_and_forget_last;
-	} else if (!strcmp(lie, "undrained")) {
+	} else if (!strcmp(lie, "irdma"))
+		ops->driver_id = RDMA_DRIVER_IRDMA;
+	else if (!strcmp(lie, "qedr"))
+		ops->driver_id = RDMA_DRIVER_QEDR;
+	else if (!strcmp(lie, "undrained")) {
 		ops->modify_qp = refuse_any_error;
 		ops->drain_sq = ops->drain_rq = drain_nothing;
 	} else if (!strcmp(lie, "error"))

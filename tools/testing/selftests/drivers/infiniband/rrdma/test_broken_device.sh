@@ -74,6 +74,17 @@ drain_of_an_unconnected_queue_pair() {
 	sample_unload
 }
 
+# The drain of a queue pair with shared receives would last 60 s, and keep the queue pair.
+shared_receives_without_the_last() {
+	explain "rrdma: $DEVICE: no shared receive queues: "
+	lies "$1"
+	same "lines about shared receives" 1 \
+		"$(logged "rrdma: $DEVICE: no shared receive queues: the driver $1 does not report the last receive of a queue pair")"
+}
+
+shared_receives_on_irdma() { shared_receives_without_the_last irdma; }
+shared_receives_on_qedr() { shared_receives_without_the_last qedr; }
+
 drain_without_the_error_state() { keeps undrained 'the device refuses the error state'; }
 error_state_is_refused() { refuses error drain; }
 deregistration_is_refused() { refuses dereg 'deregister a memory region'; }
@@ -108,6 +119,8 @@ main setup \
 	drain_without_completions \
 	drain_without_the_last_receive \
 	drain_of_an_unconnected_queue_pair \
+	shared_receives_on_irdma \
+	shared_receives_on_qedr \
 	drain_without_the_error_state \
 	error_state_is_refused \
 	deregistration_is_refused \
