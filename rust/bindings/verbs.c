@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 
+#include <linux/irqflags.h>
 #include <linux/netdevice.h>
+#include <linux/spinlock.h>
 #include <linux/version.h>
 #include <net/ipv6.h>
 #include <rdma/ib_cache.h>
 #include <rdma/ib_sa.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/rdma_cm.h>
+
+/* Protects registered_event_handler of queue pairs. */
+static DEFINE_RAW_SPINLOCK(rrdma_qp_events);
 
 struct rrdma_device_capabilities {
 	u64 device;
@@ -65,6 +70,25 @@ struct rrdma_device_attributes {
 	u32 max_raw_ipv6_qp;
 	u32 max_raw_ethy_qp;
 };
+
+__rrdma_helper unsigned long rrdma_helper_lock_qp_events(void)
+{
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&rrdma_qp_events, flags);
+	return flags;
+}
+
+/* Leaves interrupts disabled. */
+__rrdma_helper void rrdma_helper_unlock_qp_events(void)
+{
+	raw_spin_unlock(&rrdma_qp_events);
+}
+
+__rrdma_helper void rrdma_helper_local_irq_restore(unsigned long flags)
+{
+	local_irq_restore(flags);
+}
 
 __rrdma_helper void rrdma_helper_device_attributes(struct ib_device *device,
 						   struct rrdma_device_attributes *out)

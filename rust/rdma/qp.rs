@@ -13,7 +13,8 @@
 //! for the last of them. A posted operation
 //! with a `CreditedMessage` or an `RdmaRw` has a reference to its queue pair. So the types of a connection
 //! drain its queue pair when they are dropped, by hand ([`Rts`]) or of the connection manager. Each queue pair
-//! has such an owner. The last reference to a queue pair must be dropped where it may sleep.
+//! has such an owner. The last reference to a queue pair may be dropped in any context. In atomic context, its context
+//! is dropped at once, and a work item destroys the queue pair of the device.
 //!
 //! A queue pair that is connected by hand goes from [`Reset`] to [`Rts`]:
 //!
@@ -40,6 +41,7 @@ mod attributes;
 mod cq_entries;
 mod deferred_release;
 mod drain;
+mod event_guard;
 mod groups;
 mod init_attr;
 mod numbers;
@@ -53,6 +55,7 @@ mod transition;
 mod typestate;
 pub mod uc;
 pub mod ud;
+mod unused_qp;
 
 pub use attributes::Attributes;
 pub use init_attr::QpInitAttr;
@@ -110,7 +113,12 @@ use drain::{
     Marker,
     Sends, //
 };
+use event_guard::{
+    EventGuard,
+    RunningEvents, //
+};
 use groups::Groups;
+use unused_qp::UnusedQp;
 
 use super::{
     cq::{
@@ -125,7 +133,10 @@ use super::{
         LocalMemory,
         ProtectionDomain, //
     },
-    sleeping_drop::may_sleep, //
+    sleeping_drop::{
+        may_sleep,
+        SleepingDrop, //
+    },
 };
 use crate::{
     bindings,
@@ -143,6 +154,7 @@ use crate::{
 use core::{
     ffi::c_void,
     fmt,
+    mem::offset_of,
     ptr::{
         self,
         NonNull, //
@@ -181,7 +193,8 @@ pub trait QpContext: Sized + Send + Sync + 'static {
 
     /// Handles an error that no completion reports: the device has moved the queue pair to its error state,
     /// and posted work requests are only flushed. Runs in any context, including that of
-    /// [`QueuePair::post_send`].
+    /// [`QueuePair::post_send`], or with local interrupts disabled. Must not drop the last reference to the queue
+    /// pair, which waits for this.
     fn faulted(queue: &QueuePair<Self>, fault: Fault);
 }
 
@@ -285,8 +298,9 @@ pub struct QueuePair<E: QpContext> {
     pub(super) registrations: Registrations,
     /// Copied to this struct because each I/O reads it twice.
     local_memory: LocalMemory,
+    running_events: RunningEvents,
     // Returned after the queue pair was destroyed.
-    _cq_entries: QpCqEntries,
+    cq_entries: Option<QpCqEntries>,
     init_attr: QpInitAttr<E>,
     #[pin]
     context: E,
@@ -333,7 +347,8 @@ impl<E: QpContext> QueuePair<E> {
             sq_credits: Credits::new(init_attr.capacity.sends),
             rw_credits: Credits::new(init_attr.rdma_rw_requests()),
             rq_credits: Credits::new(init_attr.capacity.receives),
-            _cq_entries: init_attr.take_cq_entries()?,
+            running_events: RunningEvents::new(),
+            cq_entries: Some(init_attr.take_cq_entries()?),
             deferred_release <- DeferredRelease::new(),
             partially_posted <- PartiallyPosted::new(),
             groups <- Groups::new(),
@@ -549,11 +564,22 @@ impl<E: QpContext> QueuePair<E> {
     /// Called by the core with an event of a queue pair made by `Self::create`, whose `qp_context` is
     /// `context`, after `receive_events`.
     unsafe extern "C" fn event(event: *mut bindings::ib_event, context: *mut c_void) {
+        // SAFETY: The event is valid by the safety requirements, and the queue pair of the device until the device
+        // has ended its event handlers.
+        let (qp, kind) = unsafe { ((*event).element.qp, (*event).event) };
+        let running = context.wrapping_byte_add(offset_of!(Self, running_events));
+        let Some(running) = NonNull::new(running.cast::<RunningEvents>()) else {
+            return;
+        };
+        // SAFETY: Before the object is freed, `ib_destroy_qp()` waits for this handler, or `RunningEvents::end`
+        // has returned. The guard is dropped at the end of this function.
+        let Some(_guard) = (unsafe { EventGuard::enter(qp, running) }) else {
+            return;
+        };
         // Pairs with the fence in `receive_events`, whose write the caller has read.
         fence(Acquire);
-        // SAFETY: `context` is the `QueuePair` by the safety requirements. `ib_destroy_qp()` waits
-        // until the device has ended its event handlers, and runs before the object is freed.
-        let (queue, kind) = unsafe { (&*context.cast::<Self>(), (*event).event) };
+        // SAFETY: `context` is the `QueuePair` by the safety requirements, and alive as long as the guard exists.
+        let queue = unsafe { &*context.cast::<Self>() };
         if kind == bindings::ib_event_type_IB_EVENT_COMM_EST {
             queue.communication_established();
         }
@@ -708,43 +734,40 @@ impl<E: QpContext> QueuePair<E> {
 impl<E: QpContext> PinnedDrop for QueuePair<E> {
     fn drop(self: Pin<&mut Self>) {
         if !may_sleep() {
-            return self.leak();
+            return self.destroy_later();
         }
         // SAFETY: All entries of the list belong to this queue pair. It is drained, and destroyed
         // next.
         unsafe { self.deferred_release.release(self.as_raw()) };
-        self.device().insist("destroy a queue pair", || {
-            // SAFETY: `raw` is owned by the type invariant. It is drained, or nothing was posted, since work
-            // requests hold a reference.
-            // Nobody else uses it by the safety requirements of `create`; a multicast group holds a
-            // reference while the queue pair is attached to it.
-            unsafe { bindings::ib_destroy_qp_user(self.raw.as_ptr(), ptr::null_mut()) }
-        });
+        // SAFETY: `raw` is owned by the type invariant. It is drained, or nothing was posted, since work
+        // requests hold a reference.
+        // Nobody else uses it by the safety requirements of `create`; a multicast group holds a
+        // reference while the queue pair is attached to it.
+        unsafe { unused_qp::destroy(self.raw, self.device()) };
     }
 }
 
 impl<E: QpContext> QueuePair<E> {
-    /// Leaves the queue pair of the device as it is, with all that it uses: destroying it sleeps. A driver must not
-    /// drop the last reference in atomic context. The device is not removed any more. Any context.
-    ///
-    /// An event that is being reported in this moment may still use the context, which is freed. No other can:
-    /// the handler is unregistered.
-    #[cold]
-    fn leak(&self) {
-        pr_err!(
-            "{}: queue pair {}: leaks: its last reference was dropped in atomic context\n",
-            self.device().name(),
-            self.number()
-        );
-        // SAFETY: `raw` is alive by the type invariant. Another thread may only read the field.
-        unsafe { (&raw mut (*self.raw.as_ptr()).registered_event_handler).write_volatile(None) };
-        self.deferred_release.leak();
-        core::mem::forget((
-            self.init_attr.pd.clone(),
-            self.init_attr.send_cq.clone(),
-            self.init_attr.receive_cq.clone(),
-            self.init_attr.srq.clone(),
-        ));
+    /// Leaves the queue pair of the device, with all that it uses, to a work item, because destroying it sleeps. To be
+    /// called at the drop of this object. Any context.
+    fn destroy_later(self: Pin<&mut Self>) {
+        // SAFETY: `raw` is alive by the type invariant, with these handlers.
+        unsafe { self.running_events.end(self.raw) };
+        let this = self.project();
+        // INVARIANT: As in the drop. No event is handled any more.
+        let unused = UnusedQp {
+            raw: *this.raw,
+            deferred: this.deferred_release.take(),
+            pd: this.init_attr.pd.clone(),
+            // Moved: they may not be dropped here if the work item is faster.
+            _cq_entries: this.cq_entries.take(),
+            _srq: this.init_attr.srq.take(),
+            _cqs: [
+                this.init_attr.send_cq.clone(),
+                this.init_attr.receive_cq.clone(),
+            ],
+        };
+        drop(SleepingDrop::new(unused));
     }
 }
 

@@ -84,31 +84,55 @@ impl DeferredRelease {
     ///
     /// Called once. `qp` must be the queue pair that owns this list, and must be destroyed next.
     pub(super) unsafe fn release(&self, qp: *mut bindings::ib_qp) {
-        let mut first = self.first.lock().take();
-        let mut next = first.as_mut();
+        let mut list = self.take();
+        // SAFETY: By the safety requirements of this function.
+        unsafe { list.release(qp) };
+        *self.first.lock() = list.0.take();
+    }
+
+    /// Takes all entries. Any context.
+    pub(super) fn take(&self) -> DeferredList {
+        // INVARIANT: By the type invariants.
+        DeferredList(self.first.lock().take())
+    }
+}
+
+#[pinned_drop]
+impl PinnedDrop for DeferredRelease {
+    fn drop(self: Pin<&mut Self>) {
+        drop(self.take());
+    }
+}
+
+/// Resources of a queue pair that is destroyed later.
+///
+/// # Invariants
+///
+/// Those of [`DeferredRelease`].
+pub(super) struct DeferredList(Option<KBox<DeferredEntry<dyn Deferred>>>);
+
+impl DeferredList {
+    /// Releases all entries. Their memory stays valid until the list is dropped.
+    ///
+    /// # Safety
+    ///
+    /// Those of [`DeferredRelease::release`].
+    pub(super) unsafe fn release(&mut self, qp: *mut bindings::ib_qp) {
+        let mut next = self.0.as_mut();
         while let Some(entry) = next {
             // SAFETY: By the type invariant the entry belongs to `qp`, and was not released before.
             // The rest are the safety requirements of this function.
             unsafe { entry.value.release(qp) };
             next = entry.next.as_mut();
         }
-        *self.first.lock() = first;
     }
 }
 
-impl DeferredRelease {
-    /// Leaks all entries: their queue pair is not destroyed, so the device may use them. Any context.
-    pub(super) fn leak(&self) {
-        core::mem::forget(self.first.lock().take());
-    }
-}
-
-#[pinned_drop]
-impl PinnedDrop for DeferredRelease {
+impl Drop for DeferredList {
     /// Drops the entries in a loop. The drop of the first one would recurse into all others,
     /// however many there are, and overflow the stack.
-    fn drop(self: Pin<&mut Self>) {
-        let mut next = self.first.lock().take();
+    fn drop(&mut self) {
+        let mut next = self.0.take();
         while let Some(mut entry) = next {
             next = entry.next.take();
         }

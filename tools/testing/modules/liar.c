@@ -9,6 +9,7 @@
  *          work request that is not among them.
  * drain    The driver has drain operations, which do nothing (mlx5, if a queue
  *          is full).
+ * late     A queue pair has a fatal error while it is destroyed.
  * event    A queue pair has a fatal error before it is returned to its creator
  *          (bnxt_re, when the device recovers).
  * deaf     No completion is polled, and each queue that is polled has an error.
@@ -100,18 +101,30 @@ static void drain_nothing(struct ib_qp *qp)
 {
 }
 
-static int create_with_event(struct ib_qp *qp, struct ib_qp_init_attr *attr, struct ib_udata *udata)
+static void fail_qp(struct ib_qp *qp)
 {
 	struct ib_event fatal = {
 		.device = qp->device,
 		.element.qp = qp,
 		.event = IB_EVENT_QP_FATAL,
 	};
+
+	qp->event_handler(&fatal, qp->qp_context);
+}
+
+static int create_with_event(struct ib_qp *qp, struct ib_qp_init_attr *attr, struct ib_udata *udata)
+{
 	int ret = honest.create_qp(qp, attr, udata);
 
 	if (!ret)
-		qp->event_handler(&fatal, qp->qp_context);
+		fail_qp(qp);
 	return ret;
+}
+
+static int destroy_with_event(struct ib_qp *qp, struct ib_udata *udata)
+{
+	fail_qp(qp);
+	return honest.destroy_qp(qp, udata);
 }
 
 static int poll_nothing(struct ib_cq *cq, int count, struct ib_wc *wc)
@@ -201,6 +214,8 @@ static int replace(struct ib_device_ops *ops)
 		ops->drain_sq = ops->drain_rq = drain_nothing;
 	else if (!strcmp(lie, "event"))
 		ops->create_qp = create_with_event;
+	else if (!strcmp(lie, "late"))
+		ops->destroy_qp = destroy_with_event;
 	else if (!strcmp(lie, "deaf"))
 		ops->poll_cq = poll_nothing;
 	else if (!strcmp(lie, "last")) {

@@ -31,7 +31,8 @@ use rrdma::{
     scatter::Buffer, //
 };
 
-/// Lets a flushed receive drop the last reference to a protection domain, a region and a completion queue.
+/// Lets a flushed receive drop the last reference to a protection domain, a region, a completion queue and a queue
+/// pair, which was drained before.
 pub(crate) fn run(port_gid: &PortGid<'_>) -> Result<(), StepError> {
     let device = port_gid.device();
     let queue = |entries| {
@@ -44,9 +45,12 @@ pub(crate) fn run(port_gid: &PortGid<'_>) -> Result<(), StepError> {
     let mut region = Region::new(pd.clone(), 2).step("region")?;
     let data = Buffer::new(64, GFP_KERNEL).step("data")?;
     region.dma_map(data, Direction::ToDevice).step("data")?;
+    let drained = ConnectedQp::loopback(port_gid, queue(ONE_MESSAGE.completions())?, ONE_MESSAGE)?;
+    let queue_pair = drained.queue().clone();
+    drop(drained);
     // The operation owns them, and is dropped when its handler has returned.
     let receive = Handled::new(port_gid, Direction::FromDevice, move || {
-        let _ = (&region, &pd, &other);
+        let _ = (&region, &pd, &other, &queue_pair);
     })?;
     end.queue().post_receive(receive).step("receive")?;
     end.queue().drain();

@@ -7,7 +7,7 @@
 . "$(dirname "$0")/lib.sh"
 
 requirements() {
-	need_sample multicast && need_modules rrdma_test_liar rrdma_test_broken_device
+	need_sample multicast && need_modules rrdma_test_liar rrdma_test_broken_device rrdma_test_cq_polling
 }
 
 setup() {
@@ -48,6 +48,16 @@ drain_of_the_driver_that_gives_up() { lies drain; }
 events_of_incomplete_queue_pairs() {
 	lies event
 	! sample_says '^queue pair: ' || fail "the context of a queue pair got an event: $SAID"
+}
+
+# A softirq drops the last reference to one of two queue pairs, whose context gets no event afterwards. That of the
+# other gets one.
+events_of_dropped_queue_pairs() {
+	liar late
+	sample_load test_cq_polling "device=$DEVICE" "gid_index=$(gid_index "$DEVICE" "$OWN4")" part=softirq_drops
+	sample_done
+	sample_unload
+	same "events" 1 "$(sample_log | grep -c '^queue pair: QP fatal error')"
 }
 
 # keeps LIE REASON: run the test module on a device that tells this lie. A drain gives up, says so, and keeps its
@@ -116,6 +126,7 @@ main setup \
 	posts_that_are_refused_without_the_request \
 	drain_of_the_driver_that_gives_up \
 	events_of_incomplete_queue_pairs \
+	events_of_dropped_queue_pairs \
 	drain_without_completions \
 	drain_without_the_last_receive \
 	drain_of_an_unconnected_queue_pair \

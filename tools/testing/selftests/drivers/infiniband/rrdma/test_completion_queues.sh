@@ -65,10 +65,13 @@ queues_are_not_overrun() {
 	same "refusals in the log" 5 "$(logged "$refused")"
 }
 
-# A completion handler that may not sleep drops objects whose drop sleeps.
+# A completion handler that may not sleep drops objects whose drop sleeps. None is left when the module is unloaded,
+# which waits for their work items.
 objects_are_dropped_in_a_softirq() {
 	load_at test_cq_polling "$OWN4" part=softirq_drops
 	sample_done
+	sample_unload
+	[[ $(rdma resource show qp) != *'comm [rrdma_test_cq_po'* ]] || fail "queue pair leaked: $(rdma resource show qp)"
 }
 
 # After unloading only the completion queues of the device's pool may remain.
