@@ -186,7 +186,7 @@ __rrdma_helper void rrdma_helper_blk_queue_usage_put(struct request_queue *q)
 	percpu_ref_put(&q->q_usage_counter);
 }
 
-/* synchronize_rcu_tasks() is a macro in kernels without preemption. */
+/* synchronize_rcu_tasks() is a macro in kernels without CONFIG_TASKS_RCU. */
 __rrdma_helper void rrdma_helper_synchronize_rcu_tasks(void)
 {
 	synchronize_rcu_tasks();

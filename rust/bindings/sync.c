@@ -78,7 +78,7 @@ __rrdma_helper void rrdma_helper_reinit_completion_locked(struct completion *x)
 	raw_spin_unlock_irqrestore(&x->wait.lock, flags);
 }
 
-/* Without CONFIG_PREEMPT_COUNT, this knows of interrupts and softirqs only. */
+/* CONFIG_PREEMPT_RCU implies CONFIG_PREEMPT_COUNT, so this knows of spinlocks, too. */
 __rrdma_helper bool rrdma_helper_may_sleep(void)
 {
 	return !in_atomic() && !irqs_disabled() && !rcu_preempt_depth();

@@ -73,8 +73,9 @@ fn defer<T: OfDevice>(value: T) {
     }
 }
 
-/// Returns whether the caller may sleep, as far as the kernel knows. Without `CONFIG_PREEMPT_COUNT`, it does not know
-/// of spinlocks, but of interrupts and softirqs. C: `in_atomic()`, `irqs_disabled()`, `rcu_preempt_depth()`.
+/// Returns whether the caller may sleep: it holds no spinlock, is in no interrupt, softirq or RCU read-side critical
+/// section. With `CONFIG_PREEMPT_RCU`, the kernel counts all of them. C: `in_atomic()`, `irqs_disabled()`,
+/// `rcu_preempt_depth()`.
 pub(in crate::rdma) fn may_sleep() -> bool {
     // SAFETY: The function has no requirements.
     unsafe { bindings::may_sleep() }

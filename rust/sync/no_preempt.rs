@@ -12,8 +12,8 @@ use kernel::types::NotThreadSafe;
 /// It is for short sections in which a thread has what other threads leave to it, such as a
 /// [`Claim`](super::Claim). As with a spinlock, a thread must not sleep meanwhile.
 ///
-/// Does nothing on a kernel that preempts no thread in the kernel, and on a kernel with `CONFIG_PREEMPT_RT`. There,
-/// a thread may sleep for any spinlock, so it can be preempted.
+/// Does nothing on a kernel with `CONFIG_PREEMPT_RT`. There, a thread may sleep for any spinlock, so it can be
+/// preempted.
 #[must_use = "the section ends at once if the guard is unused"]
 pub struct NoPreempt(NotThreadSafe);
 
@@ -21,7 +21,7 @@ impl NoPreempt {
     /// Begins a section.
     #[inline(always)]
     pub fn begin() -> Self {
-        #[cfg(all(CONFIG_PREEMPTION, not(CONFIG_PREEMPT_RT)))]
+        #[cfg(not(CONFIG_PREEMPT_RT))]
         // SAFETY: May be called in any context. `drop` ends the section.
         unsafe {
             crate::bindings::preempt_disable()
@@ -33,7 +33,7 @@ impl NoPreempt {
 impl Drop for NoPreempt {
     #[inline(always)]
     fn drop(&mut self) {
-        #[cfg(all(CONFIG_PREEMPTION, not(CONFIG_PREEMPT_RT)))]
+        #[cfg(not(CONFIG_PREEMPT_RT))]
         // SAFETY: `begin` began the section. The guard is not `Send`, so this is the same thread.
         unsafe {
             crate::bindings::preempt_enable()

@@ -11,13 +11,13 @@ use core::{
 
 /// The functions of C that the inline functions of `<linux/rcupdate.h>` call. A helper would add a
 /// function call to each of them.
-#[cfg(all(CONFIG_PREEMPT_RCU, not(CONFIG_DEBUG_LOCK_ALLOC)))]
+#[cfg(not(CONFIG_DEBUG_LOCK_ALLOC))]
 use crate::bindings::{
     __rcu_read_lock as lock,
     __rcu_read_unlock as unlock, //
 };
-/// The same by helpers, for configurations that have no such functions, or check more.
-#[cfg(not(all(CONFIG_PREEMPT_RCU, not(CONFIG_DEBUG_LOCK_ALLOC))))]
+/// The same by helpers, for configurations that check more.
+#[cfg(CONFIG_DEBUG_LOCK_ALLOC)]
 use crate::bindings::{
     rcu_read_lock as lock,
     rcu_read_unlock as unlock, //
