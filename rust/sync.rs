@@ -43,7 +43,10 @@ pub use no_preempt::NoPreempt;
 pub use queue::{OwnedQueue, WorkKind};
 pub(crate) use rcu_section::RcuReadLock;
 pub use rcu_section::{rcu_read, RcuSection};
-pub use rcu_slot::RcuSlot;
+pub use rcu_slot::{
+    RcuSlot,
+    Retracted, //
+};
 pub use relaxed_bool::RelaxedBool;
 pub(crate) use rundown::{Rundown, RundownGuard};
 pub use single_writer_counter::SingleWriterCounter;

@@ -379,6 +379,9 @@ impl<T: Transport> BlkOps<T> {
         match controller.weak.time_out(association, queue.qid, refuse) {
             TimedOut::Disconnect => {
                 for queue in stopped {
+                    T::retract(&queue.data, association);
+                }
+                for queue in stopped {
                     T::stop(&queue.data, association);
                 }
                 T::disconnect(&queue.data, association);

@@ -73,6 +73,13 @@ impl<T: Transport> HwQueue<T> {
         admits == Admits::All as u8 || (is_fabrics && admits == Admits::Fabrics as u8)
     }
 
+    /// Admits nothing any more, and lets no submitter find the queue. Does nothing to a connection of another
+    /// association. Only for the sequences of the controller, see [`disconnect`](Self::disconnect). May sleep.
+    pub(crate) fn retract(&self, association: AssociationNumber) {
+        self.admit(Admits::Nothing);
+        T::retract(&self.data, association);
+    }
+
     /// Admits nothing any more, and sends no further request. Does nothing to a connection of another association.
     /// Only for the sequences of the controller, see [`disconnect`](Self::disconnect). Sleeps.
     pub(crate) fn stop(&self, association: AssociationNumber) {

@@ -537,6 +537,9 @@ pub(crate) fn disconnect_all<'a, T: Transport>(
     queues: impl Iterator<Item = &'a HwQueue<T>> + Clone,
 ) {
     let association = controller.weak.association();
+    // One grace period for all.
+    let all = queues.clone();
+    all.for_each(|queue| queue.retract(association));
     // All are stopped first, because to disconnect one may take long.
     queues.clone().for_each(|queue| queue.stop(association));
     queues.for_each(|queue| queue.disconnect(association));

@@ -56,7 +56,7 @@ pub struct TransferLimits {
 /// |----------------------------------------------|-----------------------------------------------|
 /// | [`new`](Self::new), [`new_queue`](Self::new_queue) | write to `/dev/nvme-fabrics`            |
 /// | [`connect`](Self::connect)                   | the same, or a work item; may sleep           |
-/// | [`stop`](Self::stop)                         | work items and time-outs; may sleep           |
+/// | [`retract`](Self::retract), [`stop`](Self::stop) | work items and time-outs; may sleep       |
 /// | [`disconnect`](Self::disconnect)             | work items and time-outs; may sleep           |
 /// | [`queue_rq`](Self::queue_rq), [`queue_rqs`](Self::queue_rqs), [`commit_rqs`](Self::commit_rqs) | RCU read-side critical section |
 /// | [`is_kept`](Self::is_kept)                   | time-outs                                     |
@@ -103,6 +103,11 @@ pub trait Transport: Sized + Send + Sync + 'static {
         params: &ConnectParams,
         queues: impl Iterator<Item = &'a Self::Queue> + Clone,
     ) -> Result;
+
+    /// Lets no submitter find a queue of an association any more. [`stop`](Self::stop) waits for those that have
+    /// found it. Queues that are stopped one after the other are retracted first, so they wait for one grace period.
+    /// Does nothing if the queue is connected in another association. May sleep.
+    fn retract(queue: &Self::Queue, association: AssociationNumber);
 
     /// Sends no further request on a queue of an association, which is disconnected next. Does nothing if the queue
     /// is connected in another one. Sleeps.

@@ -8,6 +8,7 @@ use super::RcuSection;
 use crate::bindings;
 use core::{
     marker::PhantomData,
+    mem::ManuallyDrop,
     sync::atomic::{
         AtomicUsize,
         Ordering, //
@@ -66,28 +67,99 @@ impl<T: 'static> RcuSlot<T> {
     /// Stores `object`, and returns the previous one after all its readers are done. Sleeps if
     /// there was one. In a read-side critical section of its own, the caller waits for ever.
     pub fn publish(&self, object: Arc<T>) -> Option<Arc<T>> {
-        self.replace(object.into_foreign() as usize)
+        let old = self.replace(object.into_foreign() as usize);
+        old.map(Retracted::wait)
     }
 
     /// Removes the object, and returns it after all its readers are done. Sleeps if there was one. In a
     /// read-side critical section of its own, the caller waits for ever.
     pub fn take(&self) -> Option<Arc<T>> {
+        self.retract().map(Retracted::wait)
+    }
+
+    /// Removes the object: no reader finds it any more. Those that have found it are waited for by the result. Any
+    /// context.
+    ///
+    /// One grace period serves all slots from which the objects are retracted before the first wait.
+    pub fn retract(&self) -> Option<Retracted<T>> {
         self.replace(0)
     }
 
-    fn replace(&self, pointer: usize) -> Option<Arc<T>> {
+    /// Empties `slots`, and drops their objects after all their readers are done. Waits for one grace period for
+    /// every 32 objects. Sleeps if there is one.
+    pub fn clear_all<'a>(slots: impl Iterator<Item = &'a Self>) {
+        let mut objects = slots.filter_map(Self::retract).fuse();
+        loop {
+            let mut retracted = [const { None }; 32];
+            for (place, object) in retracted.iter_mut().zip(objects.by_ref()) {
+                *place = Some(object);
+            }
+            if retracted.iter().all(Option::is_none) {
+                return;
+            }
+        }
+    }
+
+    fn replace(&self, pointer: usize) -> Option<Retracted<T>> {
         let old = self.pointer.swap(pointer, Ordering::SeqCst);
         if old == 0 {
             return None;
         }
+        // INVARIANT: By the type invariants of the slot, `old` is from an `Arc<T>`, which the slot owned. It was
+        // removed above, before the state of RCU is read.
+        Some(Retracted {
+            pointer: old,
+            // SAFETY: The function has no requirement.
+            since: unsafe { bindings::get_state_synchronize_rcu() },
+            _owner: PhantomData,
+        })
+    }
+}
+
+/// An object that was removed from an [`RcuSlot`], and may still have readers. Dropping it waits for them, as
+/// [`wait`](Self::wait) does.
+///
+/// # Invariants
+///
+/// `pointer` is the foreign pointer of an `Arc<T>` that this owns. It was removed from its slot before RCU was in
+/// the state `since`.
+#[must_use = "the object is dropped at once, after a grace period"]
+pub struct Retracted<T: 'static> {
+    pointer: usize,
+    since: usize,
+    _owner: PhantomData<Arc<T>>,
+}
+
+impl<T: 'static> Retracted<T> {
+    /// Returns the object after all its readers are done. Sleeps, unless a grace period has passed since the object
+    /// was retracted. In a read-side critical section of its own, the caller waits for ever.
+    pub fn wait(self) -> Arc<T> {
+        let this = ManuallyDrop::new(self);
+        // SAFETY: `this` is not dropped.
+        unsafe { this.end() }
+    }
+
+    /// Waits for a grace period, and returns the object.
+    ///
+    /// # Safety
+    ///
+    /// Called once.
+    unsafe fn end(&self) -> Arc<T> {
         might_sleep();
-        // SAFETY: Memory safety has no requirement. In a read-side critical section of its own, the
+        // SAFETY: `since` is a state of RCU by the type invariants. In a read-side critical section of its own, the
         // caller would wait for ever: RCU is preemptible, see `CONFIG_PREEMPT_RCU` in `rrdma.rs`. Without
         // that, the section would end here.
-        unsafe { bindings::synchronize_rcu_expedited() };
-        // SAFETY: By the type invariants, `old` is from an `Arc<T>`. It was removed from the slot,
-        // and a grace period has passed.
-        Some(unsafe { Arc::from_foreign(old as *mut _) })
+        unsafe { bindings::cond_synchronize_rcu_expedited(self.since) };
+        // SAFETY: By the type invariants, `pointer` is from an `Arc<T>` that this owns. It was removed from the slot
+        // before `since`, and a grace period has passed. By the safety requirements, it is released once.
+        unsafe { Arc::from_foreign(self.pointer as *mut _) }
+    }
+}
+
+impl<T: 'static> Drop for Retracted<T> {
+    fn drop(&mut self) {
+        // SAFETY: `self` is not used afterwards, and `wait` does not drop it.
+        drop(unsafe { self.end() });
     }
 }
 

@@ -30,7 +30,8 @@ use rrdma::{
         Deadline,
         Msecs,
         RcuSlot,
-        RelaxedBool, //
+        RelaxedBool,
+        Retracted, //
     },
 };
 
@@ -39,6 +40,8 @@ pub(crate) type Queue = queue::Queue<CoreRequests>;
 
 /// A connection of a queue.
 struct Current {
+    /// The queue pair, from when it is retracted until no submitter uses it any more.
+    retracted: Option<Retracted<QueuePair<Queue>>>,
     connection: Connected<Queue>,
     association: AssociationNumber,
     /// Time from which the target no longer executes requests that were sent; [`Deadline::NEVER`] until the
@@ -84,24 +87,42 @@ impl RdmaQueue {
         self.association.queue_connected();
         drop(self.queue_pair.publish(connection.queue_pair().clone()));
         *current = Some(Current {
+            retracted: None,
             connection,
             association,
             quiesced: Deadline::NEVER,
         });
     }
 
-    /// Retracts the queue pair of a connection of `association`: no submitter uses it any more, so no further
-    /// request is sent. Sleeps.
+    /// Retracts the queue pair of a connection of `association`: no submitter finds it any more. Sleeps.
+    pub(crate) fn retract(&self, association: AssociationNumber) {
+        self.with_current(association, |current| self.retract_current(current));
+    }
+
+    /// Retracts the queue pair of a connection of `association`, and waits until no submitter uses it any more, so
+    /// no further request is sent. Sleeps.
     pub(crate) fn stop(&self, association: AssociationNumber) {
+        self.with_current(association, |current| self.stop_current(current));
+    }
+
+    fn with_current(&self, association: AssociationNumber, act: impl FnOnce(&mut Current)) {
         if let Some(current) = &mut *self.current.lock() {
             if current.association == association {
-                self.stop_current(current);
+                act(current);
             }
         }
     }
 
+    fn retract_current(&self, current: &mut Current) {
+        // The slot is empty if there is one already.
+        if let Some(retracted) = self.queue_pair.retract() {
+            current.retracted = Some(retracted);
+        }
+    }
+
     fn stop_current(&self, current: &mut Current) {
-        drop(self.queue_pair.take());
+        self.retract_current(current);
+        drop(current.retracted.take());
         if current.quiesced == Deadline::NEVER {
             current.quiesced = Deadline::after(self.association.quiesce_time);
         }

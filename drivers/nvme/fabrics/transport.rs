@@ -247,6 +247,10 @@ impl Transport for Rdma {
         })
     }
 
+    fn retract(queue: &Self::Queue, association: AssociationNumber) {
+        queue.retract(association);
+    }
+
     fn stop(queue: &Self::Queue, association: AssociationNumber) {
         queue.stop(association);
     }

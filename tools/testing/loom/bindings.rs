@@ -7,7 +7,12 @@ use crate::{
     sync::rcu,
 };
 
-pub(crate) fn synchronize_rcu_expedited() {
+/// Returns no state: `cond_synchronize_rcu_expedited` waits for each, as C need not.
+pub(crate) fn get_state_synchronize_rcu() -> usize {
+    0
+}
+
+pub(crate) fn cond_synchronize_rcu_expedited(_since: usize) {
     if !has(Bug::NoGracePeriod) {
         rcu::synchronize();
     }

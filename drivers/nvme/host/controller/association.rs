@@ -48,7 +48,8 @@ use rrdma::{
     rdma::cm::Connected,
     sync::{
         Deadline,
-        Msecs, //
+        Msecs,
+        RcuSlot, //
     },
 };
 
@@ -202,9 +203,7 @@ impl Association {
     }
 
     fn end_io(&self, controller: &Controller, inflight: InflightPolicy) {
-        for hctx in self.tag_set.data() {
-            drop(hctx.queue.take());
-        }
+        RcuSlot::clear_all(self.tag_set.data().iter().map(|hctx| &hctx.queue));
         for channel in controller.admin_channels() {
             channel.pause();
         }

@@ -77,6 +77,15 @@ fn taken_once() {
     assert_ne!(mine, other.join().unwrap());
 }
 
+/// The objects of slots that were cleared are no longer used.
+fn clears_unused() {
+    let slots = [full(), empty(), full()];
+    let reader = reader(&slots[2]);
+    RcuSlot::clear_all(slots.iter().map(|slot| &**slot));
+    assert!(slots[2].read(&rcu::read_lock()).is_none());
+    reader.join().unwrap();
+}
+
 #[test]
 fn content() {
     model(publishes_content);
@@ -90,6 +99,11 @@ fn take() {
 #[test]
 fn replace() {
     model(replaces_unused);
+}
+
+#[test]
+fn clear() {
+    model(clears_unused);
 }
 
 #[test]
@@ -119,6 +133,12 @@ fn take_needs_a_grace_period() {
 #[should_panic(expected = "used after its release")]
 fn replace_needs_a_grace_period() {
     with(Bug::NoGracePeriod, replaces_unused);
+}
+
+#[test]
+#[should_panic(expected = "used after its release")]
+fn clear_needs_a_grace_period() {
+    with(Bug::NoGracePeriod, clears_unused);
 }
 
 #[test]
