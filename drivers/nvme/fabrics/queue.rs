@@ -182,12 +182,8 @@ impl RdmaQueue {
         let current = self.current.lock();
         // Without a connection, nvme-core asks again after the next connect.
         if let Some(current) = current.as_ref() {
-            if Queue::submit_aer(current.connection.queue_pair()).is_err() {
-                pr_warn!(
-                    "queue {}: cannot send an Asynchronous Event Request\n",
-                    self.qid
-                );
-            }
+            // A request that is not sent is reported as a loss, unless another one is in flight.
+            let _ = Queue::submit_aer(current.connection.queue_pair());
         }
     }
 }

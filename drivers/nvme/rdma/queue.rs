@@ -444,8 +444,8 @@ impl<U: Ulp> Queue<U> {
     ///
     /// # Errors
     ///
-    /// [`CommandError::Code`] if the request cannot be sent, or the previous one has no response
-    /// yet.
+    /// [`CommandError::Code`], with `EBUSY` if the previous request has no response yet. Otherwise the request
+    /// could not be posted, which is reported as a loss of the connection.
     pub fn submit_aer(queue: &QueuePair<Self>) -> Result<(), CommandError> {
         match &queue.context().aer {
             Some(aer) => aer.submit(queue),

@@ -3,7 +3,6 @@
 //! Asynchronous events of the target.
 
 use super::{ctrl_device::Uevent, Controller};
-use crate::{ctrl_error::CtrlError, uapi::ErrorStage};
 use kernel::time::{
     Instant,
     Monotonic, //
@@ -79,24 +78,14 @@ impl AenHandler {
         let submitted = match parse(controller, event.completion) {
             Some(event) => {
                 act(event);
-                submit(controller, queue)
+                // A failure is reported as a loss of the connection.
+                Queue::submit_aer(queue).is_ok()
             }
             None => false,
         };
         self.submitted_at = submitted.then(Instant::now);
         self.next
     }
-}
-
-/// Submits the next AER, and returns whether that succeeded.
-fn submit(controller: &Controller, queue: &QueuePair<Queue>) -> bool {
-    let submitted = Queue::submit_aer(queue);
-    if let Err(error) = submitted {
-        let what = "submitting the next AER";
-        let error = CtrlError::from_command(ErrorStage::Io, error, what);
-        controller.warn(format_args!("{}", error.message()));
-    }
-    submitted.is_ok()
 }
 
 /// Returns the event of a completed AER; `None` if the AER failed, so no more events follow.

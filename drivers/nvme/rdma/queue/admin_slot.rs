@@ -5,7 +5,9 @@
 
 use super::{
     capsule::CommandKind,
+    queue_core::QueueContext,
     slot::{
+        Loaded,
         Slot,
         SlotLookup, //
     },
@@ -29,13 +31,14 @@ use nvme_proto::format::{
     sqe::Command, //
 };
 use rrdma::{
-    new_irq_lock,
+    errno, new_irq_lock,
     rdma::{
         pd::ProtectionDomain,
         qp::QueuePair, //
     },
     scatter::Buffer,
     sync::{
+        rcu_read,
         IrqLock,
         Msecs,
         TimedCompletion, //
@@ -170,18 +173,29 @@ impl<K: SlotLookup<Payload = Option<Buffer>, Command = DataCommand>> AerSlot<K> 
 
     /// Sends the request. Any context.
     ///
+    /// Nobody sends it again if the post fails, and without it the target reports no events. So each failed post
+    /// is reported as a loss of the connection.
+    ///
     /// # Errors
     ///
-    /// [`CommandError::Code`] if the request cannot be sent, or the previous one has no response
-    /// yet.
+    /// [`CommandError::Code`], with `EBUSY` if the previous request has no response yet.
     pub(super) fn submit(&self, queue: &QueuePair<K::Queue>) -> Result<(), CommandError> {
+        let core = queue.context().core();
         let request = Command::async_event_request();
-        let request = CommandData::attach(None, request).map_err(CommandError::Code)?;
-        let (request, nothing) = request;
-        match self.slot.submit(queue, request, nothing) {
-            Ok(_) => Ok(()),
-            Err(unsent) => Err(CommandError::Code(unsent.error)),
-        }
+        let (request, nothing) = CommandData::attach(None, request).map_err(CommandError::Code)?;
+        let loaded = self.slot.load(core, request, nothing);
+        let Loaded {
+            capsule, data_mode, ..
+        } = loaded.map_err(|unsent| CommandError::Code(unsent.error))?;
+        let posted = rcu_read(|section| Slot::post(queue, section, capsule, data_mode));
+        posted.map_err(|unposted| {
+            let error = self.slot.undo(queue, unposted).error;
+            // `undo` has reported all other errors.
+            if error != errno::ENOTCONN {
+                core.post_failed("Asynchronous Event Request", error);
+            }
+            CommandError::Code(error)
+        })
     }
 
     /// Stores the response for the ULP's thread, which the caller wakes. Any context.
