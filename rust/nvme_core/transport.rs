@@ -166,7 +166,8 @@ pub trait Transport: Sized + Send + Sync + 'static {
     fn commit_rqs(queue: &Self::Queue, section: &RcuSection);
 
     /// Returns whether a device keeps the request with this tag since an earlier connection of the queue.
-    /// Such a request never ends. False for a request of the present connection. Any context.
+    /// Such a request does not end before the device returns it. False for a request of the present connection. Any
+    /// context.
     fn is_kept(queue: &Self::Queue, tag: u32) -> bool;
 
     /// Handles completions of a polled queue, and returns their number. Any context.

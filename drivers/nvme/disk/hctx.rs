@@ -62,9 +62,9 @@ impl HctxQueue {
     }
 
     /// Returns whether a device keeps the request since an earlier queue pair than `queue`, the present one.
-    /// Such a request never ends. Any context.
+    /// Such a request does not end before the device returns it. Any context.
     pub(super) fn is_kept(&self, queue: &Queue, request: &RequestRef<Io>) -> bool {
-        // The tag of a kept request is never used again. Requests in flight are on `queue`: it is replaced
+        // The tag of a kept request is not used again before. Requests in flight are on `queue`: it is replaced
         // only when the number of hardware queues changes, and blk-mq waits for the kept request before.
         self.device_keeps.get() && !queue.has_request(request.tag())
     }

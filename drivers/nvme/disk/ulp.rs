@@ -123,6 +123,16 @@ impl Ulp for Io {
             queue.qid
         );
     }
+
+    /// Sends the request again, unless it is a write. Nobody holds it until the target has ended the old one, as
+    /// the teardown of a connection does: so a write fails.
+    fn end_kept(_queue: &QueueData, payload: RequestPayload<Io>) {
+        let request = payload.into_request();
+        match request.is_write() || request.no_retry() {
+            true => end(request, Status::Transport),
+            false => request.requeue(None),
+        }
+    }
 }
 
 /// Ends a request, and resets its private data for the tag's next request.

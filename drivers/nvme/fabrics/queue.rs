@@ -148,12 +148,12 @@ impl RdmaQueue {
     }
 
     /// Returns whether the device keeps the request of a tag since an earlier connection. Such a request
-    /// never ends. Any context.
+    /// does not end before the device returns it. Any context.
     pub(crate) fn is_kept(&self, tag: u32) -> bool {
         if !self.device_keeps.get() {
             return false;
         }
-        // The tag of a kept request is never used again. Without a queue pair, the disconnect that is under
+        // The tag of a kept request is not used again before. Without a queue pair, the disconnect that is under
         // way ends all other requests.
         rcu_read(|section| {
             let queue_pair = self.queue_pair.read(section);

@@ -14,7 +14,8 @@ use crate::{
     },
     ulp::{
         CoreCommand,
-        CoreRequests, //
+        CoreRequests,
+        QueueData, //
     }, //
 };
 use kernel::{alloc::AllocError, prelude::*, str::CStr, sync::Arc};
@@ -166,7 +167,10 @@ impl Rdma {
                 config: self.config(queue.qid, params, max_send_entries),
                 controller_id: params.controller_id,
                 stats: (),
-                data: self.association.controller.clone(),
+                data: QueueData {
+                    controller: self.association.controller.clone(),
+                    quiesce_time: self.association.quiesce_time,
+                },
                 channels: None,
             };
             let started = connector.start(setup).map_err(|error| (queue.qid, error))?;

@@ -42,10 +42,22 @@ use rrdma::{
         cm,
         dma::Direction, //
     },
+    sync::Msecs,
 };
 
 /// Requests of nvme-core.
 pub(crate) struct CoreRequests;
+
+/// What a queue has of its controller.
+pub(crate) struct QueueData {
+    pub(crate) controller: Arc<WeakController>,
+    /// See [`Association`](crate::association::Association).
+    pub(crate) quiesce_time: Msecs,
+}
+
+/// Status of a write that is not sent again on any path: a host path error, with the bit Do Not Retry. C:
+/// `NVME_SC_HOST_PATH_ERROR | NVME_STATUS_DNR`.
+const PATH_ERROR_FINAL: u16 = 0x4370;
 
 /// The command that nvme-core has set up in a request.
 pub(crate) struct CoreCommand;
@@ -80,22 +92,18 @@ impl Ulp for CoreRequests {
     type Rejected = Refused;
     type Command = CoreCommand;
     type Stats = ();
-    type QueueData = Arc<WeakController>;
+    type QueueData = QueueData;
     type Wake = Recovery;
 
     const OWNER: &'static CStr = c"nvme_rdma_rust";
 
     #[inline(always)]
-    fn complete(
-        _controller: &Arc<WeakController>,
-        _stats: &(),
-        completion: Completion,
-        request: Request,
-    ) {
+    fn complete(_queue: &QueueData, _stats: &(), completion: Completion, request: Request) {
         request.end(completion.status().get(), completion.result);
     }
 
-    fn async_event(controller: &Arc<WeakController>, completion: &Completion) {
+    fn async_event(queue: &QueueData, completion: &Completion) {
+        let controller = &queue.controller;
         controller.complete_async_event(completion.status().get(), completion.result);
     }
 
@@ -108,8 +116,8 @@ impl Ulp for CoreRequests {
         })
     }
 
-    fn finish(controller: &Arc<WeakController>, refused: Refused) {
-        refused.finish(controller);
+    fn finish(queue: &QueueData, refused: Refused) {
+        refused.finish(&queue.controller);
     }
 
     // nvme-core counts retries, and has tracepoints of its own.
@@ -134,5 +142,14 @@ impl Ulp for CoreRequests {
             tag.get(),
             queue.qid
         );
+    }
+
+    /// nvme-core sends the request again. If writes are held, a write fails instead: nobody holds it until the
+    /// target has ended the old one, as the disconnect does.
+    fn end_kept(queue: &QueueData, request: Request) {
+        match request.is_write() && queue.quiesce_time > Msecs::new(0) {
+            true => request.end(PATH_ERROR_FINAL, 0),
+            false => request.cancel(),
+        }
     }
 }

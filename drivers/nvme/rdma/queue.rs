@@ -126,6 +126,7 @@ use rrdma::{
     sync::{
         Msecs,
         RcuSection,
+        RelaxedBool,
         SingleWriterCounter,
         TimedCompletion, //
     },
@@ -142,7 +143,7 @@ pub struct Submission<C, P> {
 }
 
 /// A queue, as the context of its queue pair.
-#[pin_data]
+#[pin_data(PinnedDrop)]
 pub struct Queue<U: Ulp> {
     core: QueueCore<U>,
     requests: KVec<Slot<Requests<U>>>,
@@ -156,6 +157,8 @@ pub struct Queue<U: Ulp> {
     disconnected: TimedCompletion,
     /// Number of ended commands at the last call of [`Queue::take_traffic`].
     seen: SingleWriterCounter,
+    /// The device kept a block request at the [`end`](Queue::end).
+    device_keeps: RelaxedBool,
 }
 
 /// Parts to create a queue from.
@@ -217,6 +220,7 @@ impl<U: Ulp> Queue<U> {
                 seen.set(core.stats.ended());
                 seen
             },
+            device_keeps: RelaxedBool::new(false),
             core: QueueCore::new(core, &config),
         }? Error)
     }
@@ -519,11 +523,12 @@ impl<U: Ulp> Queue<U> {
     /// Ends the connection, and passes the payloads in flight to `end`, which may sleep. Sleeps until the
     /// device has returned the work requests.
     ///
-    /// Returns whether the device keeps a block request: it did not return the capsule. Then the payload is
-    /// leaked, and the request never ends.
+    /// Returns whether the device keeps a block request: it did not return the capsule, and may access the data.
+    /// Such a request does not end before the device returns the capsule, which goes to [`Ulp::end_kept`]. That
+    /// may be never.
     ///
     /// Submitters must no longer be able to find the queue.
-    #[must_use = "a request that the device keeps times out for ever"]
+    #[must_use = "a request that the device keeps times out again and again"]
     pub fn end(connection: &Connected<Self>, end: impl Fn(U::Payload)) -> bool {
         let this = connection.queue_pair().context();
         this.core.set_ending();
@@ -552,6 +557,9 @@ impl<U: Ulp> Queue<U> {
         if let Some(aer) = &self.aer {
             drop(aer.slot.reclaim(&self.core));
         }
+        if keeps {
+            self.device_keeps.set(true);
+        }
         keeps
     }
 
@@ -565,6 +573,21 @@ impl<U: Ulp> Queue<U> {
             Some(admin) => Some(TagKind::Admin(admin)),
             None if index == self.admin_slots.len() => self.aer.as_deref().map(TagKind::Aer),
             None => None,
+        }
+    }
+}
+
+#[pinned_drop]
+impl<U: Ulp> PinnedDrop for Queue<U> {
+    /// The queue pair is drained. If its device kept block requests, it has returned them by now.
+    fn drop(self: Pin<&mut Self>) {
+        if !self.device_keeps.get() {
+            return;
+        }
+        for slot in &self.requests {
+            if let Some(payload) = slot.reclaim_kept(&self.core) {
+                U::end_kept(&self.core.data, payload);
+            }
         }
     }
 }

@@ -99,8 +99,8 @@ pub trait Ulp: Sized + Send + Sync + 'static {
     ///
     /// A queue owns the payload from [`Queue::submit`](super::queue::Queue::submit) until the
     /// target can no longer access it. Then it returns the payload exactly once: to
-    /// [`complete`](Self::complete), to [`reject`](Self::reject), or to the closure of
-    /// [`Queue::end`](super::queue::Queue::end).
+    /// [`complete`](Self::complete), to [`reject`](Self::reject), to the closure of
+    /// [`Queue::end`](super::queue::Queue::end), or to [`end_kept`](Self::end_kept).
     type Payload: Scatter + Send + 'static;
 
     /// Source of the command of a request, besides the payload.
@@ -162,9 +162,13 @@ pub trait Ulp: Sized + Send + Sync + 'static {
     /// Traces an event of a queue's CM ID. Process context, under locks of the connection manager.
     fn trace_cm_event(queue: QueueId, event: cm::Event);
 
-    /// Logs a command that never completes, because the device did not return its memory when the
+    /// Logs a command that does not complete, because the device did not return its memory when the
     /// queue was drained. Process context.
     fn log_kept_by_device(queue: QueueId, tag: Tag);
+
+    /// Ends a request that the device [kept](Self::log_kept_by_device), and has returned now. The target has no
+    /// access to its data any more, but may still execute the command. Process context; may sleep.
+    fn end_kept(queue: &Self::QueueData, payload: Self::Payload);
 }
 
 /// Reason why the ULP stops waiting for a response.

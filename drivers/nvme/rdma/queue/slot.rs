@@ -106,8 +106,8 @@ pub(super) struct Slot<K: CommandKind> {
     orphan: Claim<Option<Operation<Capsule<K>>>>,
 }
 
-/// The device did not return the capsule of a command when the queue was drained. The capsule is
-/// leaked, with the payload.
+/// The device did not return the capsule of a command when the queue was drained. It keeps the payload, too,
+/// until it returns the capsule.
 pub(super) struct KeptByDevice;
 
 /// A capsule that is ready to be posted.
@@ -530,13 +530,35 @@ impl<K: SlotLookup> Slot<K> {
         state.apply(RequestEvent::Drained);
         state.response = None;
         let orphan = self.orphan.try_claim().and_then(|mut orphan| orphan.take());
-        let Some(capsule) = state.capsule.take().or(orphan) else {
-            if was_in_flight {
+        match state.capsule.take().or(orphan) {
+            Some(capsule) => Ok(Self::end_drained(core, &state, capsule, was_in_flight)),
+            None if was_in_flight => {
                 UlpOf::<K>::log_kept_by_device(core.id, state.id.tag());
-                return Err(KeptByDevice);
+                Err(KeptByDevice)
             }
-            return Ok(None);
-        };
+            None => Ok(None),
+        }
+    }
+
+    /// Ends the command of the slot that the device kept at [`reclaim`](Self::reclaim), and has returned since.
+    /// Returns its payload; `None` if there is no such command. Sleeps.
+    ///
+    /// The queue must be drained.
+    pub(super) fn reclaim_kept(&self, core: &QueueCore<UlpOf<K>>) -> Option<K::Payload> {
+        let state = self.state.try_resume();
+        let mut state = state.or_else(|| self.state.try_claim())?;
+        let orphan = self.orphan.try_claim().and_then(|mut orphan| orphan.take());
+        let capsule = state.capsule.take().or(orphan)?;
+        Self::end_drained(core, &state, capsule, true)
+    }
+
+    /// Ends a command of a drained queue, and returns its payload. Sleeps.
+    fn end_drained(
+        core: &QueueCore<UlpOf<K>>,
+        state: &SlotState<K>,
+        capsule: Operation<Capsule<K>>,
+        was_in_flight: bool,
+    ) -> Option<K::Payload> {
         let mut capsule = capsule.into_inner();
         let was_in_flight = was_in_flight && capsule.in_flight != InFlightWr::Nothing;
         if was_in_flight {
@@ -548,7 +570,7 @@ impl<K: SlotLookup> Slot<K> {
             let (command, retries) = (&mut capsule.command, retries::<K>(&payload));
             UlpOf::<K>::trace_ended(|| ended::<K>(core, command, retries, CommandEnd::QUEUE_GONE));
         }
-        Ok(payload)
+        payload
     }
 }
 
