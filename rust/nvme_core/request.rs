@@ -262,6 +262,9 @@ impl Refused {
     /// Gives the request back to the caller of `queue_rq`, which passed `raw` of `hctx`. The transport
     /// may return another request, which it had kept for a batch. Another thread may have completed `raw`
     /// meanwhile; then it may have been queued again, also to another namespace.
+    ///
+    /// nvme-core ends a request that cannot be sent: blk-mq would not undo what nvme-core counted when the request
+    /// was started, such as the requests of a path (`NVME_MPATH_CNT_ACTIVE`). nvme-rdma leaves that to blk-mq.
     pub(crate) fn give_back(
         self,
         raw: *mut bindings::request,
@@ -269,17 +272,13 @@ impl Refused {
     ) -> bindings::blk_status_t {
         // SAFETY: The request is owned, so its hardware queue does not change.
         let is_of_caller = self.request.as_raw() == raw && unsafe { (*raw).mq_hctx } == hctx;
-        if !is_of_caller || self.refusal == Refusal::NoPath {
+        if !is_of_caller || self.refusal != Refusal::Busy {
             self.dispose();
             return bindings::nvme_core_const_STS_OK;
         }
-        let status = match self.refusal {
-            Refusal::Busy => bindings::nvme_core_const_STS_RESOURCE,
-            Refusal::NoPath | Refusal::Invalid => bindings::nvme_core_const_STS_IOERR,
-        };
         // SAFETY: The request is owned. `queue_rq` returns an error, which passes it to blk-mq.
         unsafe { bindings::cleanup_cmd(self.request.into_raw()) };
-        status
+        bindings::nvme_core_const_STS_RESOURCE
     }
 
     /// Requeues or ends a request that does not go back to the caller of `queue_rq`. Any context.

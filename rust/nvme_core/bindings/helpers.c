@@ -19,7 +19,6 @@ const u16 nvme_core_const_AQ_TAGS = NVME_AQ_MQ_TAG_DEPTH;
 const u16 nvme_core_const_AQ_DEPTH = NVME_AQ_DEPTH;
 const blk_status_t nvme_core_const_STS_OK = BLK_STS_OK;
 const blk_status_t nvme_core_const_STS_RESOURCE = BLK_STS_RESOURCE;
-const blk_status_t nvme_core_const_STS_IOERR = BLK_STS_IOERR;
 const req_flags_t nvme_core_const_SPECIAL_PAYLOAD = RQF_SPECIAL_PAYLOAD;
 const blk_opf_t nvme_core_const_MULTIPATH = REQ_NVME_MPATH;
 const unsigned long nvme_core_const_SKIP_CID_GEN = NVME_QUIRK_SKIP_CID_GEN;
@@ -91,11 +90,16 @@ __nvme_core_helper void nvme_core_helper_cleanup_cmd(struct request *rq)
 	nvme_cleanup_cmd(rq);
 }
 
+/*
+ * As nvme_host_path_error(). blk_mq_end_request() would not undo what nvme-core
+ * counted when the request was started.
+ */
 __nvme_core_helper void
 nvme_core_helper_fail_request(struct request *rq)
 {
-	nvme_cleanup_cmd(rq);
-	blk_mq_end_request(rq, BLK_STS_IOERR);
+	nvme_req(rq)->status = NVME_SC_INTERNAL | NVME_STATUS_DNR;
+	blk_mq_set_request_complete(rq);
+	nvme_complete_rq(rq);
 }
 
 __nvme_core_helper void nvme_core_helper_path_error(struct request *rq)
