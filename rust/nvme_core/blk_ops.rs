@@ -6,10 +6,7 @@
 
 use crate::{
     bindings,
-    controller::{
-        Controller,
-        KINDS, //
-    },
+    controller::Controller,
     hw_queue::{
         Admits,
         HwQueue, //
@@ -481,17 +478,16 @@ impl<T: Transport> BlkOps<T> {
     ///
     /// `set` is valid, and nobody else uses its maps.
     unsafe extern "C" fn map_queues(set: *mut bindings::blk_mq_tag_set) {
-        let mut kinds = [0; KINDS];
-        // SAFETY: By the safety requirements of this function, and see `BlkOps`. The options belong to the
-        // controller. `kinds` has a place for each kind.
+        // SAFETY: By the safety requirements of this function, and see `BlkOps`. The thread that changes the number of
+        // hardware queues is that which sets the requested numbers.
         unsafe {
             // If there are no polled queues, nvme-fabrics leaves their map as it is.
             for map in &mut (*set).map {
                 map.nr_queues = 0;
             }
             let ctrl = (*set).driver_data.cast();
-            let options = Controller::<T>::from_raw(ctrl).options.as_raw();
-            bindings::nvmf_set_io_queues(options, (*set).nr_hw_queues, kinds.as_mut_ptr());
+            let requested = *Controller::<T>::from_raw(ctrl).requested_queues.get();
+            let mut kinds = requested.divide((*set).nr_hw_queues);
             bindings::nvmf_map_queues(set, ctrl, kinds.as_mut_ptr());
         }
     }

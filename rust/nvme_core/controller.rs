@@ -8,7 +8,11 @@ use crate::{
     bindings,
     controller_list::ControllerList,
     hw_queue::HwQueue,
-    options::Options,
+    options::{
+        Options,
+        RequestedQueues,
+        KINDS, //
+    },
     transport::{
         ConnectParams,
         Transport, //
@@ -27,9 +31,6 @@ use kernel::{
     types::Opaque, //
 };
 use rrdma::sync::RelaxedBool;
-
-/// Number of kinds of hardware queues. C: `HCTX_MAX_TYPES`.
-pub(crate) const KINDS: usize = bindings::hctx_type_HCTX_MAX_TYPES as usize;
 
 /// Functions of a controller's work items.
 pub(crate) struct WorkFns {
@@ -65,6 +66,9 @@ pub(crate) struct Controller<T: Transport> {
     pub(crate) abort_work: Opaque<bindings::work_struct>,
     #[pin]
     pub(crate) reconnect_work: Opaque<bindings::delayed_work>,
+    /// Numbers of I/O queues that the latest connect asked for: those of the options, for the processors that were
+    /// online.
+    pub(crate) requested_queues: UnsafeCell<RequestedQueues>,
     /// Numbers of I/O queues of each kind that the target grants.
     pub(crate) io_queues: UnsafeCell<[u32; KINDS]>,
     /// The admin queue, then the I/O queues.
@@ -100,7 +104,7 @@ impl<T: Transport> Controller<T> {
         let options = unsafe { Options::from_raw(options) };
         options.set_default_port(T::DEFAULT_PORT)?;
         // SAFETY: The function has no requirements.
-        options.limit_queues(unsafe { bindings::online_cpus() });
+        options.limit_queues(unsafe { bindings::possible_cpus() });
         let weak = WeakController::new()?;
         let transport = T::new(context, &options, weak.clone())?;
         KBox::try_pin_init(
@@ -111,6 +115,7 @@ impl<T: Transport> Controller<T> {
                 recovery_work <- zeroed(),
                 abort_work <- zeroed(),
                 reconnect_work <- zeroed(),
+                requested_queues: UnsafeCell::new(RequestedQueues::default()),
                 io_queues: UnsafeCell::new([0; KINDS]),
                 queues: Self::new_queues(&transport, &options, Self::ctrl_of(this))?,
                 options,

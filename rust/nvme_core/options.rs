@@ -31,8 +31,11 @@ unsafe impl Send for Options {}
 // SAFETY: By the type invariants, what this reads does not change.
 unsafe impl Sync for Options {}
 
+/// Number of kinds of hardware queues. C: `HCTX_MAX_TYPES`.
+pub(crate) const KINDS: usize = bindings::hctx_type_HCTX_MAX_TYPES as usize;
+
 /// Numbers of I/O queues of each kind that the options ask for.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct RequestedQueues {
     pub(crate) default: u32,
     pub(crate) write: u32,
@@ -45,6 +48,30 @@ impl RequestedQueues {
         self.default
             .saturating_add(self.write)
             .saturating_add(self.poll)
+    }
+
+    /// Returns the numbers for this number of processors, which need at most one queue of each kind each.
+    pub(crate) fn for_cpus(self, cpus: u32) -> Self {
+        Self {
+            default: self.default.min(cpus),
+            write: self.write.min(cpus),
+            poll: self.poll.min(cpus),
+        }
+    }
+
+    /// Divides `count` queues among the kinds. C: `nvmf_set_io_queues()`.
+    pub(crate) fn divide(self, count: u32) -> [u32; KINDS] {
+        let mut options = bindings::nvmf_ctrl_options {
+            nr_io_queues: self.default,
+            nr_write_queues: self.write,
+            nr_poll_queues: self.poll,
+            ..pin_init::zeroed()
+        };
+        // nvme-fabrics writes only the kinds that there are.
+        let mut kinds = [0; KINDS];
+        // SAFETY: The function reads the three numbers of the options. `kinds` has a place for each kind.
+        unsafe { bindings::nvmf_set_io_queues(&mut options, count, kinds.as_mut_ptr()) };
+        kinds
     }
 }
 
@@ -140,8 +167,8 @@ impl Options {
         }
     }
 
-    /// Limits the queues to one of each kind for each of `cpus` processors: blk-mq maps no others.
-    /// nvme-fabrics limits `nr_io_queues` only.
+    /// Limits the queues to one of each kind for each of `cpus` processors, those that the machine can ever have:
+    /// blk-mq maps no others. nvme-fabrics limits `nr_io_queues` only.
     pub(crate) fn limit_queues(&self, cpus: u32) {
         // SAFETY: By the type invariants, the options are valid. The thread that creates the
         // controller is their only user now.

@@ -13,10 +13,7 @@
 use crate::{
     bindings,
     blk_ops::BlkOps,
-    controller::{
-        Controller,
-        KINDS, //
-    },
+    controller::Controller,
     hw_queue::{
         Admits,
         HwQueue, //
@@ -334,17 +331,20 @@ fn setup_io<T: Transport>(controller: &Controller<T>, tag_sets: TagSets) -> Resu
     connected
 }
 
-/// Sets the number of I/O queues to the smaller of what was requested and what the target grants. C:
-/// `nvme_set_queue_count()`.
+/// Sets the number of I/O queues to the smaller of what was requested and what the target grants. More processors may
+/// be online than at the last connect, and then more queues are asked for. C: `nvme_set_queue_count()`.
 fn set_queue_counts<T: Transport>(controller: &Controller<T>) -> Result<(), SetupError> {
-    let (ctrl, options) = (controller.as_raw(), controller.options.as_raw());
+    let ctrl = controller.as_raw();
     let most = u32::try_from(controller.queues.len())
         .unwrap_or(u32::MAX)
         .saturating_sub(1);
     // SAFETY: The controller is initialised and its admin queue live. By the invariants of
     // `Controller`, only this thread changes the numbers of queues.
     unsafe {
-        let mut count = bindings::nr_io_queues(options).min(most) as c_int;
+        let requested = controller.options.queues();
+        let requested = requested.for_cpus(bindings::online_cpus());
+        *controller.requested_queues.get() = requested;
+        let mut count = c_int::try_from(requested.total().min(most)).unwrap_or(c_int::MAX);
         check(bindings::nvme_set_queue_count(ctrl, &mut count))?;
         let count = u32::try_from(count).unwrap_or(0).min(most);
         if count == 0 {
@@ -353,9 +353,7 @@ fn set_queue_counts<T: Transport>(controller: &Controller<T>) -> Result<(), Setu
         }
         (*ctrl).queue_count = count.saturating_add(1);
         dev_info!(controller.device(), "creating {} I/O queues.\n", count);
-        // nvme-fabrics writes only the kinds that there are. Others would stay since an earlier connect.
-        *controller.io_queues.get() = [0; KINDS];
-        bindings::nvmf_set_io_queues(options, count, controller.io_queues.get().cast());
+        *controller.io_queues.get() = requested.divide(count);
     }
     Ok(())
 }

@@ -155,15 +155,14 @@ nvme_core_helper_ctrl_subsysnqn(struct nvme_ctrl *ctrl)
 	return nvmf_ctrl_subsysnqn(ctrl);
 }
 
-__nvme_core_helper unsigned int
-nvme_core_helper_nr_io_queues(struct nvmf_ctrl_options *opts)
-{
-	return nvmf_nr_io_queues(opts);
-}
-
 __nvme_core_helper unsigned int nvme_core_helper_online_cpus(void)
 {
 	return num_online_cpus();
+}
+
+__nvme_core_helper unsigned int nvme_core_helper_possible_cpus(void)
+{
+	return num_possible_cpus();
 }
 
 __nvme_core_helper unsigned long

@@ -229,6 +229,32 @@ kinds_of_queues_follow_what_is_granted() {
 	is_verified
 }
 
+# A reset asks for queues for the processors that are online by then.
+queues_follow_processors() {
+	local other=/sys/devices/system/cpu/cpu1/online
+	[ -w "$other" ] || skip "no processor can be taken offline"
+	start_pair
+	defer processor_is 1 "$other"
+	processor_is 0 "$other"
+	connect "$TARGET4" -i 1 -W 100 "${LASTING[@]}"
+	same queue_count $((2 + $(online))) "$(ctrl_field "$CTRL" queue_count)"
+	processor_is 1 "$other"
+	run nvme reset "/dev/$CTRL"
+	comes_back
+	same queue_count $((2 + $(online))) "$(ctrl_field "$CTRL" queue_count)"
+	same "hardware queues" $((1 + $(online))) "$(hardware_queues)"
+}
+
+# online: print the number of processors that are online.
+online() {
+	getconf _NPROCESSORS_ONLN
+}
+
+# processor_is STATE FILE: take a processor online (1) or offline (0).
+processor_is() {
+	echo "$1" >"$2"
+}
+
 # While blk-mq changes the number of hardware queues, a disk that is being added finds no queue for its
 # CPUs, and frees the tags of all disks. So it is changed only if another number is granted.
 hardware_queues_are_changed_for_another_number() {
@@ -469,6 +495,7 @@ main setup \
 	reset_while_disks_are_added \
 	queues_follow_what_is_granted \
 	kinds_of_queues_follow_what_is_granted \
+	queues_follow_processors \
 	hardware_queues_are_changed_for_another_number \
 	polled_io_comes_back \
 	holds_run_at_once \
