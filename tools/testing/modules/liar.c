@@ -31,6 +31,12 @@
  * error, dereg, destroy_qp, destroy_srq, detach
  *          The device refuses to move a queue pair to its error state, or to
  *          end an object.
+ *
+ * These fail once:
+ *
+ * map      A region cannot be mapped to its data.
+ * aer      A post of an NVMe Asynchronous Event Request fails for lack of memory.
+ *          The device must be a soft one, whose addresses are virtual.
  */
 
 #include <linux/module.h>
@@ -95,6 +101,31 @@ static int post_refuse(struct ib_qp *qp, const struct ib_send_wr *wr, const stru
 static int post_silent(struct ib_qp *qp, const struct ib_send_wr *wr, const struct ib_send_wr **bad)
 {
 	return refused() ? -EINVAL : honest.post_send(qp, wr, bad);
+}
+
+static bool is_aer(const struct ib_send_wr *wr)
+{
+	const u8 *command;
+
+	/* Size of a command, and its opcode. */
+	if (wr->opcode != IB_WR_SEND || !wr->num_sge || wr->sg_list[0].length != 64)
+		return false;
+	command = (const u8 *)(uintptr_t)wr->sg_list[0].addr;
+	return command[0] == 0x0c;
+}
+
+static int post_no_aer(struct ib_qp *qp, const struct ib_send_wr *wr, const struct ib_send_wr **bad)
+{
+	if (!is_aer(wr) || !refused())
+		return honest.post_send(qp, wr, bad);
+	*bad = wr;
+	return -ENOMEM;
+}
+
+static int map_nothing(struct ib_mr *mr, struct scatterlist *sg, int sg_nents,
+		       unsigned int *sg_offset)
+{
+	return refused() ? -EINVAL : honest.map_mr_sg(mr, sg, sg_nents, sg_offset);
 }
 
 static void drain_nothing(struct ib_qp *qp)
@@ -210,7 +241,13 @@ static int replace(struct ib_device_ops *ops)
 		ops->post_send = post_refuse;
 	else if (!strcmp(lie, "silent"))
 		ops->post_send = post_silent;
-	else if (!strcmp(lie, "drain"))
+	else if (!strcmp(lie, "aer")) {
+		atomic_set(&refusals, 1);
+		ops->post_send = post_no_aer;
+	} else if (!strcmp(lie, "map")) {
+		atomic_set(&refusals, 1);
+		ops->map_mr_sg = map_nothing;
+	} else if (!strcmp(lie, "drain"))
 		ops->drain_sq = ops->drain_rq = drain_nothing;
 	else if (!strcmp(lie, "event"))
 		ops->create_qp = create_with_event;
