@@ -158,10 +158,28 @@ impl<D, E: QpContext> State<D, E> {
 /// Except in an [`RdmaRw`], the state has no data.
 pub struct RwContext<D: Listed + Send + 'static, E: QpContext>(KBox<DeferredEntry<State<D, E>>>);
 
+/// Reason why a read or write could not be prepared.
+#[derive(Clone, Copy)]
+pub enum Refusal {
+    /// Others use the credits, or the regions, that it needs. Try again when one of them has finished.
+    Busy,
+    /// This error would be the same at the next attempt.
+    Failed(Error),
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Busy => EAGAIN,
+            Refusal::Failed(error) => error,
+        }
+    }
+}
+
 /// Error of preparing a read or write, with the data and the context.
 pub struct Unprepared<D: Listed + Send + 'static, E: QpContext> {
-    /// The errno.
-    pub error: Error,
+    /// The reason.
+    pub refusal: Refusal,
     /// The data.
     pub data: D,
     /// The context, for another read or write.
@@ -211,13 +229,12 @@ where
     ///
     /// # Errors
     ///
-    /// Returns the data and the context with the error:
+    /// Returns the data and the context with [`Refusal::Busy`] or an errno:
     ///
     /// - `EINVAL`: `data` is empty, longer than `remote`, or needs more work requests than the
     ///   queue pair has capacity for.
     /// - `EINVAL`: `remote` wraps around the end of the address space, or `data` must not be accessed
     ///   in this direction.
-    /// - `EAGAIN`: others use the credits that it needs. Try again when one of them has finished.
     /// - `EIO`: the data cannot be mapped.
     /// - `ENOMEM`.
     #[inline]
@@ -250,11 +267,12 @@ where
         let data = unsafe { state.data.as_mut().unwrap_unchecked() };
         // SAFETY: The table is in a `KBox`, and is not moved out of it.
         let list = data.list(unsafe { Pin::new_unchecked(&mut state.table) });
+        let list = list.map_err(Refusal::Failed);
         match list.and_then(|list| self.map(list, remote, direction)) {
             // INVARIANT: `map` took the credits.
             Ok(()) => Ok(RdmaRw(ManuallyDrop::new(self))),
-            Err(error) => Err(Unprepared {
-                error,
+            Err(refusal) => Err(Unprepared {
+                refusal,
                 // SAFETY: Set above.
                 data: unsafe { self.0.value.data.take().unwrap_unchecked() },
                 context: self,
@@ -264,12 +282,17 @@ where
 
     /// Initialises the state, which has its data with this list, and takes the credits.
     #[inline(always)]
-    fn map(&mut self, list: Scatterlist, remote: &RemoteKey, direction: Direction) -> Result {
+    fn map(
+        &mut self,
+        list: Scatterlist,
+        remote: &RemoteKey,
+        direction: Direction,
+    ) -> Result<(), Refusal> {
         let state = &mut self.0.value;
         let (length, queue) = (list.length(), state.queue());
         let allows = |data: &D| data.allows(direction);
         if length == 0 || !remote.covers(length) || !state.data.as_ref().is_some_and(allows) {
-            return Err(EINVAL);
+            return Err(Refusal::Failed(EINVAL));
         }
         let queue = queue.as_raw();
         // Before the call, so that the compiler need not keep them for later.
@@ -291,16 +314,26 @@ where
                 direction.as_raw(),
             )
         };
-        check(requests)?;
+        check(requests).map_err(refused)?;
         let requests = requests as u32;
         state.requests = requests;
         state.posted.set(false);
         let queue = state.queue();
-        queue.rw_credits.take(requests).inspect_err(|_| {
+        queue.rw_credits.take(requests).map_err(|error| {
             // SAFETY: The state was initialised above for `queue`, and never posted. The caller takes
             // the data.
-            unsafe { state.destroy(queue.as_raw()) }
+            unsafe { state.destroy(queue.as_raw()) };
+            refused(error)
         })
+    }
+}
+
+/// Returns what an error of the credits, or of the core, means. The core returns `EAGAIN` if it has no region left.
+#[cold]
+fn refused(error: Error) -> Refusal {
+    match error {
+        error if error == EAGAIN => Refusal::Busy,
+        error => Refusal::Failed(error),
     }
 }
 

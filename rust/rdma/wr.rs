@@ -57,6 +57,7 @@ pub use operation::{
     Operation,
     Operations,
     Receive,
+    Refusal,
     Unposted, //
 };
 pub(super) use post::with_receive_wr;

@@ -135,7 +135,7 @@ impl<T> Explain for Unposted<T> {
 
 impl<D: Listed + Send, E: QpContext> Explain for Unprepared<D, E> {
     fn explain(self, step: &'static str) -> StepError {
-        self.error.explain(step)
+        Error::from(self.refusal).explain(step)
     }
 }
 

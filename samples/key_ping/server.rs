@@ -55,6 +55,7 @@ use rrdma::{
             Finished,
             RdmaRw,
             RdmaRwCap,
+            Refusal,
             RwContext, //
         },
         wr::Operation,
@@ -212,14 +213,14 @@ impl<'a> Server<'a> {
         for _ in 0..2 {
             let mut prepared = KVec::new();
             let mut requests = 0u32;
-            let error = loop {
+            let refusal = loop {
                 let byte = Pages::new(1).step(step)?;
                 match RwContext::new(queue).step(step)?.read(byte, &nowhere) {
                     Ok(transfer) => {
                         requests = requests.saturating_add(transfer.requests());
                         prepared.push(transfer, GFP_KERNEL).step(step)?;
                     }
-                    Err(unprepared) => break unprepared.error,
+                    Err(unprepared) => break unprepared.refusal,
                 }
                 if requests > most {
                     return Err(StepError::new(
@@ -228,7 +229,8 @@ impl<'a> Server<'a> {
                     ));
                 }
             };
-            if error != EAGAIN || requests == 0 {
+            if !matches!(refusal, Refusal::Busy) || requests == 0 {
+                let error = Error::from(refusal);
                 return Err(StepError::new(
                     step,
                     fmt!("{error:?} after {requests} requests, maximum {most}"),

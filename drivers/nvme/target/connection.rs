@@ -698,17 +698,20 @@ impl Connection {
         self.is_ending.load(Ordering::SeqCst)
     }
 
-    /// Waits until evicted connections have freed their memory. Returns whether the request may be accepted: it
-    /// was not evicted itself. Sleeps.
-    fn waits_for_memory(&self) -> bool {
+    /// Waits until evicted connections have freed their memory. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// The reason to reject the request with: it was evicted itself, or has waited too long.
+    fn wait_for_memory(&self) -> Result<(), CmStatus> {
         let deadline = Deadline::after(ACCEPT_TIME);
         while !self.is_ending() && deadline.left() != Msecs::new(0) {
             if self.connections.list.lock().may_allocate() {
-                return true;
+                return Ok(());
             }
             let _ = self.wake.wait_timeout(PAUSE);
         }
-        false
+        Err(CmStatus::NoResources)
     }
 
     /// Accepts the request, and waits until the connection is established. Sleeps.
@@ -719,9 +722,9 @@ impl Connection {
         incoming: Incoming<TargetQueue>,
         accepted: AcceptedQueue,
     ) -> Result<ConnectedQueue, Refusal> {
-        if !this.waits_for_memory() {
-            reject(incoming, CmStatus::NoResources);
-            return Err(Refusal::Rejected(CmStatus::NoResources));
+        if let Err(reason) = this.wait_for_memory() {
+            reject(incoming, reason);
+            return Err(Refusal::Rejected(reason));
         }
         let Prepared {
             slots,

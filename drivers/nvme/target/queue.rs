@@ -35,6 +35,7 @@ pub(crate) use params::{
     QueueParams, //
 };
 use pending::{
+    Attempt,
     Pending,
     Waiting, //
 };
@@ -108,7 +109,6 @@ use nvmet::{
     COMMAND_SIZE, //
 };
 use rrdma::{
-    errno::ENOTCONN,
     new_irq_lock,
     rdma::{
         cm::{
@@ -133,6 +133,7 @@ use rrdma::{
         srq::SharedReceiveQueue,
         wr::{
             Operation,
+            Refusal,
             Unposted, //
         },
     },
@@ -379,14 +380,17 @@ impl TargetQueue {
 
     #[cold]
     fn not_posted(&self, unposted: Unposted<Capsule>) {
-        self.cannot_receive(unposted.error);
+        self.cannot_receive(unposted.refusal());
         self.disconnect();
     }
 
     /// Logs why a receive could not be posted, unless the queue pair is closed.
-    fn cannot_receive(&self, error: Error) {
-        if error != ENOTCONN {
-            self.log(fmt!("RECV not posted: error {}", error.to_errno()));
+    fn cannot_receive(&self, refusal: Refusal) {
+        match refusal {
+            Refusal::Closed => {}
+            Refusal::Failed(error) => {
+                self.log(fmt!("RECV not posted: error {}", error.to_errno()));
+            }
         }
     }
 
@@ -395,7 +399,7 @@ impl TargetQueue {
         if let Some(shared) = queue.shared_receives() {
             // If the device refuses it, the other queues have one less.
             if let Err(unposted) = shared.post(capsule) {
-                queue.context().cannot_receive(unposted.error);
+                queue.context().cannot_receive(unposted.refusal());
             }
         }
     }
@@ -577,12 +581,13 @@ impl TargetQueue {
     /// Transfers the data of a command, or lets it wait for credits. Sleeps.
     #[inline(always)]
     fn transfer(&self, queue: &QueuePair<Self>, pending: Pending) {
-        let pending = match self.is_waiting.load(Ordering::Relaxed) {
-            true => Err(pending),
+        let attempt = match self.is_waiting.load(Ordering::Relaxed) {
+            true => Attempt::Waits(pending),
             false => pending.attempt(queue, &self.reads),
         };
-        if let Err(pending) = pending {
-            Self::wait(queue, pending);
+        match attempt {
+            Attempt::Begun => {}
+            Attempt::Waits(pending) => Self::wait(queue, pending),
         }
     }
 
@@ -614,7 +619,7 @@ impl TargetQueue {
             let Some(pending) = first.resume(queue, self.accepted.queue_id) else {
                 continue;
             };
-            if let Err(pending) = pending.attempt(queue, &self.reads) {
+            if let Attempt::Waits(pending) = pending.attempt(queue, &self.reads) {
                 if let Err(
                     InsertError::OutOfCapacity(first) | InsertError::IndexOutOfBounds(first),
                 ) = waiting.insert_within_capacity(0, pending.suspend())
@@ -714,7 +719,7 @@ impl TargetQueue {
         mut request: Request<Rdma>,
         unposted: Unposted<Capsule>,
     ) -> Request<Rdma> {
-        queue.context().cannot_receive(unposted.error);
+        queue.context().cannot_receive(unposted.refusal());
         queue.context().disconnect();
         request.keep_capsule(unposted.operation);
         request

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{
     bindings,
+    errno::ENOTCONN,
     memory::{
         ChunkBox,
         Chunks, //
@@ -391,4 +392,22 @@ pub struct Unposted<T> {
     pub error: Error,
     /// The operation, owned by the caller again.
     pub operation: Operation<T>,
+}
+
+/// Reason why an operation could not be posted.
+pub enum Refusal {
+    /// The queue pair is closed: it ends, or has ended.
+    Closed,
+    /// The device, or the caller, made an error.
+    Failed(Error),
+}
+
+impl<T> Unposted<T> {
+    /// Returns the reason. Any context.
+    pub fn refusal(&self) -> Refusal {
+        match self.error {
+            error if error == ENOTCONN => Refusal::Closed,
+            error => Refusal::Failed(error),
+        }
+    }
 }

@@ -27,7 +27,10 @@ use nvmet::{
 use rrdma::rdma::{
     mr::RemoteKey,
     qp::QueuePair,
-    rw::RdmaRw, //
+    rw::{
+        RdmaRw,
+        Refusal, //
+    },
 };
 
 /// The context of the queue pair.
@@ -44,6 +47,14 @@ pub(super) struct Pending {
 pub(super) struct Waiting {
     suspended: Suspended<Rdma>,
     remote: RemoteKey,
+}
+
+/// What an attempt to transfer the data of a command has done.
+pub(super) enum Attempt {
+    /// The transfer has begun, or the command has failed.
+    Begun,
+    /// The command must wait for credits.
+    Waits(Pending),
 }
 
 impl Waiting {
@@ -89,24 +100,20 @@ impl Pending {
         }
     }
 
-    /// Transfers the data if there are credits; returns itself otherwise. `reads` are those of the queue. Sleeps.
+    /// Transfers the data if there are credits. `reads` are those of the queue. Sleeps.
     #[inline(always)]
-    pub(super) fn attempt(
-        mut self,
-        queue: &QueuePair<Endpoint>,
-        reads: &ReadLimit,
-    ) -> Result<(), Self> {
+    pub(super) fn attempt(mut self, queue: &QueuePair<Endpoint>, reads: &ReadLimit) -> Attempt {
         // Before the data is allocated, so that the compiler need not keep the data on the stack.
         let Some(context) = self.parsed.private_mut().context.take() else {
             self.fail();
-            return Ok(());
+            return Attempt::Begun;
         };
         let sgl = match self.transfer.allocate(self.remote.length) {
             Ok(sgl) => sgl,
             Err(error) => {
                 put(&mut self.parsed.private_mut().context, Some(context));
                 self.cannot_transfer(queue, error);
-                return Ok(());
+                return Attempt::Begun;
             }
         };
         let unprepared = match self.transfer {
@@ -117,25 +124,27 @@ impl Pending {
                         reads.ended();
                         cannot_read(parsed, read);
                     }
-                    return Ok(());
+                    return Attempt::Begun;
                 }
                 Err(unprepared) => unprepared,
             },
             _ => match context.write(sgl, &self.remote) {
                 Ok(write) => {
                     self.parsed.execute(Data::Write(write));
-                    return Ok(());
+                    return Attempt::Begun;
                 }
                 Err(unprepared) => unprepared,
             },
         };
         let context = Some(unprepared.context);
         put(&mut self.parsed.private_mut().context, context);
-        if unprepared.error == EAGAIN {
-            return Err(self);
+        match unprepared.refusal {
+            Refusal::Busy => Attempt::Waits(self),
+            Refusal::Failed(error) => {
+                self.cannot_transfer(queue, error);
+                Attempt::Begun
+            }
         }
-        self.cannot_transfer(queue, unprepared.error);
-        Ok(())
     }
 
     /// Ends the command because its data cannot be transferred.
