@@ -152,6 +152,9 @@ const END: u64 = 2;
 pub(crate) struct Connections {
     #[pin]
     list: Mutex<Table>,
+    /// Those of admin queues, by which others find controllers. A host has one for up to 128 I/O queues.
+    #[pin]
+    admin: Mutex<KVec<Arc<Connection>>>,
     devices: Arc<UsedDevices<SharedReceives>>,
     /// `None` until [`start`](Self::start), and once stopped.
     #[pin]
@@ -187,6 +190,7 @@ impl Connections {
         Arc::pin_init(
             try_pin_init!(Self {
                 list <- new_mutex!(table, "nvmet_rdma_rust::Connections"),
+                admin <- new_mutex!(KVec::new(), "nvmet_rdma_rust::Connections::admin"),
                 devices: UsedDevices::new()?,
                 client <- new_mutex!(None, "nvmet_rdma_rust::Connections::client"),
                 work <- new_irq_lock!(Some(work), "nvmet_rdma_rust::Connections::work"),
@@ -272,6 +276,7 @@ impl Connections {
             device: incoming.device().id(),
             host: incoming.peer_address(),
             peer: incoming.reply_address(),
+            queue_id: accepted.queue_id,
         };
         let newcomer = Newcomer {
             source: Source(identity.peer),
@@ -287,9 +292,24 @@ impl Connections {
                 Some(Listed(new))
             });
         match (listed, connection) {
-            (Ok(_), Some(connection)) => Ok((connection, accepted)),
+            (Ok(_), Some(connection)) => {
+                self.list_admin(&connection)?;
+                Ok((connection, accepted))
+            }
             _ => Err(CmStatus::NoResources),
         }
+    }
+
+    /// Adds the connection to those of admin queues, if it is one. Forgets it on failure. May sleep.
+    fn list_admin(&self, connection: &Arc<Connection>) -> Result<(), CmStatus> {
+        if connection.identity.queue_id != 0 {
+            return Ok(());
+        }
+        let pushed = self.admin.lock().push(connection.clone(), GFP_KERNEL);
+        pushed.map_err(|_| {
+            self.forget(connection);
+            CmStatus::NoResources
+        })
     }
 
     /// Returns the bytes of data for which a receive of a queue has its own memory.
@@ -346,9 +366,9 @@ impl Connections {
 
     /// Returns the host of a controller, if its admin queue is connected. May sleep.
     pub(crate) fn host_of(&self, controller: ControllerId) -> Option<Address> {
-        let list = self.list.lock();
-        let mut connections = list.iter();
-        connections.find_map(|Listed(connection)| connection.host_of(controller))
+        let admin = self.admin.lock();
+        let mut connections = admin.iter();
+        connections.find_map(|connection| connection.host_of(controller))
     }
 
     /// Holds the controller that a connection joins. Its admin queue is connected through `port`, and not about to
@@ -359,12 +379,15 @@ impl Connections {
         port: &Port<Rdma>,
         id: u16,
     ) -> Option<HeldController> {
+        // Kept, so that this is before or after a call of `disconnect`, which sets `is_ending` of the admin queue and
+        // of the others of its controller.
         let mut list = self.list.lock();
         // Called before and after the Connect command.
         list.look(joining.id);
-        let mut connections = list.iter();
+        let admin = self.admin.lock();
+        let mut connections = admin.iter();
         let peer = joining.identity.peer;
-        connections.find_map(|Listed(connection)| connection.hold_own_controller(port, id, peer))
+        connections.find_map(|connection| connection.hold_own_controller(port, id, peer))
     }
 
     /// Waits until all connections have ended, and stops. No listener is left. Sleeps.
@@ -375,7 +398,10 @@ impl Connections {
         self.stop();
     }
 
-    fn forget(&self, ended: &Connection) {
+    fn forget(&self, ended: &Arc<Connection>) {
+        if ended.identity.queue_id == 0 {
+            self.admin.lock().retain(|known| !Arc::ptr_eq(known, ended));
+        }
         let removed = self.list.lock().remove(ended.id);
         self.ended.complete();
         drop(removed);
@@ -489,6 +515,8 @@ struct Identity {
     host: Address,
     /// The address that the reply to its request goes to: what the fabric proves of the host.
     peer: [u8; 16],
+    /// 0 for an admin queue.
+    queue_id: u16,
 }
 
 /// A connection of a host, or the request for one.
