@@ -321,10 +321,11 @@ impl<T: TransportTypes> SubmissionQueue<T> {
         }
         if let Some(retired) = self.retired.take() {
             // No request is left, so the list is complete. nvmet may put its last reference for a command
-            // in the completion of a bio, and then use the memory for some instructions.
+            // in the completion of a bio, and then use the memory for some instructions. The drain has waited for
+            // an expedited grace period, too: queues that end at once share them.
             //
             // SAFETY: The function may sleep.
-            unsafe { bindings::synchronize_rcu() };
+            unsafe { bindings::synchronize_rcu_expedited() };
             drop(retired);
         }
         let queue = self.queue_pair.swap(ptr::null_mut(), Ordering::AcqRel);
