@@ -278,6 +278,15 @@ impl<T: TransportTypes> SubmissionQueue<T> {
         unsafe { bindings::sq_is_in_use(entered.as_raw()) }
     }
 
+    /// Returns whether nvmet ends the controller if its host falls silent. Any context.
+    pub fn has_keep_alive(&self) -> bool {
+        let Some(entered) = self.enter() else {
+            return false;
+        };
+        // SAFETY: As in `fail_controller`.
+        unsafe { bindings::sq_has_keep_alive(entered.as_raw()) }
+    }
+
     /// Holds the controller of this admin queue if it has this identifier, and the host connected to it through
     /// `port`. Any context.
     pub fn hold_controller(&self, port: &Port<T>, id: u16) -> Option<HeldController> {

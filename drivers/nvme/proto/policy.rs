@@ -35,6 +35,7 @@
 //! - [`accept`]: whether a connection request is accepted, and the sizes of its queue.
 //! - [`connection_table`]: the connections, and which of them make room for a newcomer.
 //! - [`command_data`]: where the data of a command is, and whether the command may have it.
+//! - [`probe`]: when to probe a queue without keep-alive.
 //! - [`passthru_length`]: how many bytes a controller transfers for a command that a target passes to it.
 //!
 //! # Example
@@ -78,6 +79,7 @@ pub mod ns_table;
 pub mod passthru;
 pub mod passthru_length;
 pub mod permission;
+pub mod probe;
 pub mod reconnect_policy;
 pub mod reconnect_progress;
 pub mod request_state;

@@ -22,7 +22,8 @@ use crate::{
         Addresses,
         QueueConnection,
         QueueParams,
-        TargetQueue, //
+        TargetQueue,
+        PROBES, //
     },
     rdma::{
         Rdma,
@@ -715,11 +716,13 @@ impl Connection {
         }
     }
 
-    /// Returns whether the host has not answered an RDMA READ in time. To be called by one thread, every
+    /// Returns whether the host answers neither RDMA READs nor probes. To be called by one thread, every
     /// [`ReadLimit::PERIOD`](crate::queue::ReadLimit::PERIOD). May sleep.
-    pub(crate) fn has_overdue_read(&self) -> bool {
-        self.with_queue(TargetQueue::has_overdue_read)
-            .unwrap_or(false)
+    pub(crate) fn is_silent(&self) -> bool {
+        match &*self.state.lock() {
+            State::Connected(queue) => TargetQueue::is_silent(queue.connected.queue_pair()),
+            _ => false,
+        }
     }
 
     fn is_ending(&self) -> bool {
@@ -867,7 +870,7 @@ impl Connection {
             None => accepted.responses,
         };
         let capacity = QpCap {
-            sends: slots.into(),
+            sends: u32::from(slots).saturating_add(PROBES),
             receives: accepted.commands.into(),
             send_sges: 1,
         };

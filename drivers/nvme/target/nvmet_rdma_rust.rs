@@ -9,7 +9,7 @@
 //! - [`connection`]: accepts a connection request, and ends the connection.
 //! - [`listener`]: listens at the address of a port.
 //! - [`transport`]: what nvmet asks of the transport.
-//! - [`watchdog`]: ends the connections of hosts that do not answer RDMA READs.
+//! - [`watchdog`]: ends the connections of hosts that answer neither RDMA READs nor probes.
 //!
 //! The crate `nvmet` has the types of commands and ports; nvmet has all else.
 

@@ -26,6 +26,7 @@
 mod data_transfer;
 mod params;
 mod pending;
+mod probe;
 mod read_limit;
 mod slots;
 
@@ -39,6 +40,8 @@ use pending::{
     Pending,
     Waiting, //
 };
+use probe::Probes;
+pub(crate) use probe::PROBES;
 pub(crate) use read_limit::ReadLimit;
 use slots::{
     discard,
@@ -53,10 +56,13 @@ use slots::{
     MAX_PARKED_BEFORE_CONNECT, //
 };
 
-use crate::rdma::{
-    Rdma,
-    DNR,
-    LIMITS, //
+use crate::{
+    rdma::{
+        Rdma,
+        DNR,
+        LIMITS, //
+    },
+    settings::parameters,
 };
 use core::{
     mem,
@@ -89,6 +95,7 @@ use nvme_proto::{
             CommandData,
             DataLimits, //
         },
+        probe::ProbeStep,
     },
 };
 use nvmet::{
@@ -137,7 +144,7 @@ use rrdma::{
             Unposted, //
         },
     },
-    sync::{rcu_read, IrqLock, RcuSection},
+    sync::{rcu_read, Deadline, IrqLock, RcuSection},
 };
 
 impl TransportTypes for Rdma {
@@ -176,6 +183,8 @@ pub(crate) struct TargetQueue {
     waiting: Mutex<KVec<Waiting>>,
     is_waiting: AtomicBool,
     reads: ReadLimit,
+    #[pin]
+    probes: Probes,
     connection: Arc<dyn QueueConnection>,
 }
 
@@ -198,6 +207,7 @@ impl TargetQueue {
             waiting <- new_mutex!(KVec::with_capacity(commands, GFP_KERNEL)?),
             is_waiting: AtomicBool::new(false),
             reads: ReadLimit::new(),
+            probes <- Probes::new(),
             connection: params.connection,
         }? Error)
     }
@@ -277,9 +287,37 @@ impl TargetQueue {
         }
     }
 
-    /// Returns whether the host has not answered an RDMA READ in time, and logs that. To be called by one thread,
+    /// Returns whether the host answers neither RDMA READs nor probes, and logs that. To be called by one thread,
     /// every [`ReadLimit::PERIOD`]. Any context.
-    pub(crate) fn has_overdue_read(&self) -> bool {
+    pub(crate) fn is_silent(queue: &QueuePair<Self>) -> bool {
+        queue.context().has_overdue_read() || Self::has_overdue_probe(queue)
+    }
+
+    /// Probes the host of a queue without keep-alive. Returns whether the last probe is overdue.
+    fn has_overdue_probe(queue: &QueuePair<Self>) -> bool {
+        let this = queue.context();
+        let seconds = parameters::probe_time.get();
+        if seconds == 0 || this.sq.has_keep_alive() {
+            this.probes.reset();
+            return false;
+        }
+        match this
+            .probes
+            .step(Deadline::now_ms(), u64::from(seconds).saturating_mul(1000))
+        {
+            ProbeStep::Wait => false,
+            ProbeStep::Send => {
+                this.probes.send(queue);
+                false
+            }
+            ProbeStep::End => {
+                this.log(fmt!("probe not acknowledged in {seconds} s"));
+                true
+            }
+        }
+    }
+
+    fn has_overdue_read(&self) -> bool {
         let is_overdue = self.reads.is_overdue();
         if is_overdue {
             let limit = ReadLimit::TIME.get();

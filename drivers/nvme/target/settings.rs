@@ -7,4 +7,5 @@ rrdma::parameters! {
     srq_size: Number<256, 32768> = 1024, "receives of a shared receive queue; default 1024";
     auth_any_peer: Bool = false, "I/O queues may come from another peer than the one that authenticated";
     passthru_unknown: Bool = false, "pass on commands of unknown length: hosts can access all memory";
+    probe_time: Number<0, 3600> = 120, "seconds between probes of a queue without keep-alive; 0: none";
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The thread that ends the connections of hosts that do not answer RDMA READs.
+//! The thread that ends the connections of hosts that answer neither RDMA READs nor probes.
 
 use crate::{
     connection::{
@@ -28,8 +28,8 @@ pub(crate) fn start(connections: Arc<Connections>) -> Result<Thread> {
     let stopped = stop.clone();
     let run = move || {
         while !stopped.wait_timeout(ReadLimit::PERIOD) {
-            connections.disconnect(Connection::has_overdue_read);
+            connections.disconnect(Connection::is_silent);
         }
     };
-    Thread::spawn(fmt!("nvmet_rdma_reads"), move || stop.complete(), run)
+    Thread::spawn(fmt!("nvmet_rdma_watchdog"), move || stop.complete(), run)
 }

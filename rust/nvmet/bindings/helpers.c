@@ -66,6 +66,14 @@ __nvmet_helper bool nvmet_helper_sq_is_in_use(struct nvmet_sq *sq)
 	       (READ_ONCE(ctrl->csts) & NVME_CSTS_RDY);
 }
 
+/* Whether the controller of a queue has a keep-alive timer. For a caller that has a reference to the queue. */
+__nvmet_helper bool nvmet_helper_sq_has_keep_alive(struct nvmet_sq *sq)
+{
+	struct nvmet_ctrl *ctrl = READ_ONCE(sq->ctrl);
+
+	return ctrl && READ_ONCE(ctrl->kato);
+}
+
 /*
  * Takes a completion queue from its controller, when install_queue() refuses the queue. nvmet_install_queue() then
  * takes back the submission queue only. The controller would stay as long as the connection of the queue.

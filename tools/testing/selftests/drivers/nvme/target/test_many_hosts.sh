@@ -118,6 +118,82 @@ fall_silent() {
 	rdma_back_to "$OBJECTS"
 }
 
+# The same without keep-alive times. The target probes their queues. A retry count of 7 is one without an end. The
+# packets of one host are looped back in the RDMA device, so it is there.
+fall_silent_without_keep_alive() {
+	local retry silent=()
+	need_core "has a network namespace of its own, in which hostile_host does not run"
+	modprobe -r "$TARGET_DRIVER"
+	TARGET_PARAMETERS=(probe_time=10)
+	start_pair
+	TARGET_PARAMETERS=()
+	mkfifo "$SCRATCH/go"
+	"$HOSTILE" "$TARGET6" 4420 "$NQN" admin io,qid=1 stop read use,queue=0 identify \
+		<>"$SCRATCH/go" >"$SCRATCH/lively" 2>&1 &
+	defer end_process $!
+	wait_until 20 grep -qx stop "$SCRATCH/lively" || fail "$(<"$SCRATCH/lively")"
+	OBJECTS=$(rdma_objects)
+	for retry in 3 7; do
+		"$HOSTILE" "$TARGET4" 4420 "$NQN" "cm,retry=$retry" connect,kato=0 set "cm,qid=1,retry=$retry" \
+			connect,qid=1 read stop <&"$PAUSE_FD" >"$SCRATCH/silent$retry" 2>&1 &
+		silent+=($!)
+		defer end_process $!
+		wait_until 20 grep -qx stop "$SCRATCH/silent$retry" || fail "$(<"$SCRATCH/silent$retry")"
+	done
+	silence
+	kill -KILL "${silent[@]}"
+	wait_until 60 rdma_objects_are "$OBJECTS" || fail "objects remain: $(rdma_objects)"
+	silence_ends
+	echo >"$SCRATCH/go"
+	wait_until "$SOON" grep -q ^identify "$SCRATCH/lively" || fail "$(<"$SCRATCH/lively")"
+	same "the host that is there" $'stop\nread 0x000\nidentify 0x000' "$(<"$SCRATCH/lively")"
+	# One host's queue pairs fail by themselves. The first failure ends the controller.
+	[ "$(logged 'queue [01]: probe by RDMA WRITE: ')" -ge 1 ] || fail "no probe failed"
+	same "lines in the log" 2 "$(logged 'queue [01]: probe not acknowledged in 10 s')"
+	target_serves
+}
+
+# A host without keep-alive notices nothing of the probes. Each is a packet and its acknowledgement, and nothing else
+# is sent meanwhile.
+probes_of_an_idle_host() {
+	local counter=/sys/class/infiniband/rnvmf_rxe0/ports/1/hw_counters/sent_pkts before
+	! target_is_c || skip "nvmet-rdma sends no probes"
+	modprobe -r "$TARGET_DRIVER"
+	TARGET_PARAMETERS=(probe_time=10)
+	start_single
+	TARGET_PARAMETERS=()
+	connect_without_keep_alive
+	compare 65536
+	before=$(<"$counter")
+	wait_until 120 exceeds "$counter" $((before + 30)) || fail "$(($(<"$counter") - before)) packets were sent"
+	same state live "$(ctrl_field "$CTRL" state)"
+	compare 65536
+	same "lost connections" 0 "$(logged "$CTRL: (.*starting error recovery|Reconnecting in |disconnected)")"
+	disconnect "$CTRL"
+	rdma_back_to "$OBJECTS"
+}
+
+# exceeds FILE NUMBER: whether the file has a larger number.
+exceeds() {
+	[ "$(<"$1")" -gt "$2" ]
+}
+
+# connect_without_keep_alive: connect a host with a keep-alive time of 0. nvme-cli has no such option.
+connect_without_keep_alive() {
+	local fabrics reply options=transport=rdma,traddr=$TARGET4,trsvcid=4420,nqn=$NQN,hostnqn=$HOSTNQN
+	if host_is_rnvmf; then
+		connect "$TARGET4" -k 0
+		return 0
+	fi
+	exec {fabrics}<>/dev/nvme-fabrics
+	printf %s "$options,hostid=$HOSTID,keep_alive_tmo=0" >&"$fabrics" || fail "cannot connect"
+	read -r reply <&"$fabrics"
+	exec {fabrics}>&-
+	[[ $reply =~ instance=([0-9]+) ]] || fail "connected as '$reply'"
+	CTRL=nvme${BASH_REMATCH[1]}
+	defer disconnect_if_there "$CTRL"
+}
+
 memory_returns() {
 	start_single
 	slab_steady_while 200 hosts $AT_A_TIME
@@ -330,6 +406,8 @@ main_with_known setup \
 	connect_and_vanish_over_a_lossy_link \
 	with_verified_io \
 	fall_silent \
+	fall_silent_without_keep_alive \
+	probes_of_an_idle_host \
 	stuck_backend \
 	unfinished_requests \
 	flood_of_requests \
