@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! RDMA verbs and the connection manager for kernel modules in safe Rust, and the kernel interfaces
-//! that a storage driver on top of them needs. All `unsafe` code and all calls of C are in this
-//! crate, and in `nvme_core` and `nvmet`, which wrap the kernel's NVMe code. This crate does not depend
-//! on NVMe.
+//! RDMA verbs, the connection manager and what a storage driver needs of the kernel, for modules in safe Rust. All
+//! `unsafe` code and all calls of C are in this crate, which knows no NVMe, and in `nvme_core` and `nvmet`.
 //!
 //! - [`rdma`]: devices, queue pairs, work requests, memory regions, connections.
 //! - [`block`]: disks on blk-mq, their tag sets and requests.
@@ -40,8 +38,7 @@
 
 use kernel::prelude::*;
 
-// `RcuSlot` waits for a grace period in safe functions. Without preemptible RCU, that wait would end the caller's own
-// read-side critical section, and free what it uses.
+// `RcuSlot` waits for a grace period in safe functions. Another RCU would let that wait end the caller's own section.
 #[cfg(not(CONFIG_PREEMPT_RCU))]
 compile_error!("rrdma needs a kernel with CONFIG_PREEMPT_RCU");
 
@@ -73,23 +70,25 @@ module! {
     license: "GPL",
 }
 
-struct Rrdma;
+struct Rrdma {
+    _modules: sync::ModuleNotifier,
+}
 
 impl kernel::Module for Rrdma {
     fn init(_module: &'static ThisModule) -> Result<Self> {
         chrdev::init();
         rdma::client::init();
         rdma::cm::init();
-        Ok(Self)
+        let _modules = sync::ModuleNotifier::new()?;
+        Ok(Self { _modules })
     }
 }
 
 impl Drop for Rrdma {
     fn drop(&mut self) {
         block::wait_for_released_disks();
-        // A callback of this module that signalled its end may have been preempted before it
-        // returned. The callback does not sleep any more, so waiting until every task has slept or
-        // left the kernel waits for it. The module loader does not wait for preempted tasks.
+        // A callback of this module that signalled its end may have been preempted before it returned. It does not
+        // sleep any more, so this waits for it. The module loader does not wait for preempted tasks.
         //
         // SAFETY: Module exit may sleep.
         unsafe { bindings::synchronize_rcu_tasks() };

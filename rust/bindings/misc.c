@@ -32,6 +32,11 @@ __rrdma_helper void rrdma_helper_kernel_param_unlock(struct module *mod)
 	kernel_param_unlock(mod);
 }
 
+__rrdma_helper bool rrdma_helper_within_module_core(unsigned long addr, const struct module *mod)
+{
+	return within_module_core(addr, mod);
+}
+
 /*
  * A module whose init function fails is freed, whatever references to it exist.
  * So nothing that holds a reference may be created before.

@@ -16,7 +16,11 @@ use super::{
 };
 use crate::{
     bindings,
-    sync::Msecs,
+    sync::{
+        ModuleUse,
+        Msecs,
+        UseKind, //
+    },
     sysfs::{
         self,
         Attribute, //
@@ -24,6 +28,7 @@ use crate::{
 };
 use core::{
     marker::PhantomData,
+    panic::Location,
     ptr::NonNull, //
 };
 use kernel::{
@@ -108,6 +113,7 @@ pub struct Disk<T: Operations> {
     set: Arc<TagSet<T>>,
     /// Dropped after the disk.
     _parent: Option<Arc<sysfs::Device>>,
+    _module: ModuleUse,
 }
 
 // SAFETY: The C functions called with `disk` do their own locking and may be called from any
@@ -133,6 +139,7 @@ impl<T: Operations> Disk<T> {
     /// - `EINVAL` if the name, the limits or the capacity is out of range.
     /// - `ENOMEM`, also if [`Operations::new_queue`] fails.
     /// - `EEXIST` if a disk of this name exists. The kernel logs a warning.
+    #[track_caller]
     pub fn new(config: DiskConfig<'_>, set: Arc<TagSet<T>>, data: T::DiskData) -> Result<Self> {
         // SAFETY: The module is static.
         if unsafe { bindings::module_is_loading(config.module.as_ptr()) } {
@@ -141,6 +148,7 @@ impl<T: Operations> Disk<T> {
         if config.capacity_sectors > MAX_SECTORS {
             return Err(EINVAL);
         }
+        let module = ModuleUse::new(UseKind::Disk, Location::caller())?;
         let mut limits = config.limits.to_raw(pin_init::zeroed())?;
         let data = ScopeGuard::new_with_data(
             KBox::into_raw(KBox::new(data, GFP_KERNEL)?),
@@ -179,6 +187,7 @@ impl<T: Operations> Disk<T> {
             disk: unsafe { NonNull::new_unchecked(disk.dismiss()) },
             set,
             _parent: config.parent.cloned(),
+            _module: module,
         })
     }
 

@@ -10,8 +10,17 @@ use super::{
     Numbers,
     Operations, //
 };
-use crate::bindings;
-use core::ptr::NonNull;
+use crate::{
+    bindings,
+    sync::{
+        ModuleUse,
+        UseKind, //
+    },
+};
+use core::{
+    panic::Location,
+    ptr::NonNull, //
+};
 use kernel::{
     prelude::*,
     sync::Arc, //
@@ -28,6 +37,7 @@ pub struct Node {
     number: bindings::dev_t,
     inner: Arc<CdevInner>,
     _numbers: Arc<Numbers>,
+    _module: ModuleUse,
 }
 
 impl Node {
@@ -42,6 +52,7 @@ impl Node {
     /// - `EINVAL` if `index` is out of range.
     /// - `EEXIST` if there is a node with this number.
     /// - `ENOMEM`.
+    #[track_caller]
     pub fn new(
         numbers: Arc<Numbers>,
         index: u32,
@@ -52,6 +63,7 @@ impl Node {
         if unsafe { bindings::module_is_loading(module.as_ptr()) } {
             return Err(EBUSY);
         }
+        let module_use = ModuleUse::new(UseKind::Node, Location::caller())?;
         let number = numbers.get(index).ok_or(EINVAL)?;
         // SAFETY: `cdev_alloc()` has no requirements.
         let cdev = NonNull::new(unsafe { bindings::cdev_alloc() }).ok_or(ENOMEM)?;
@@ -73,6 +85,7 @@ impl Node {
                 number,
                 inner,
                 _numbers: numbers,
+                _module: module_use,
             })
     }
 

@@ -11,8 +11,20 @@ use super::{
     sockets::SocketNotifier,
     Family, Message,
 };
-use crate::{bindings, errno::ENOBUFS, net::Namespace, sync::Rundown};
-use core::marker::PhantomPinned;
+use crate::{
+    bindings,
+    errno::ENOBUFS,
+    net::Namespace,
+    sync::{
+        ModuleUse,
+        Rundown,
+        UseKind, //
+    },
+};
+use core::{
+    marker::PhantomPinned,
+    panic::Location, //
+};
 use kernel::{error::to_result, prelude::*, sync::Arc};
 
 /// A registered family and the data of its handlers.
@@ -32,6 +44,7 @@ pub struct Registration<F: Family> {
     // C has a pointer to the context, so it must not move even if its type is `Unpin`.
     #[pin]
     _pin: PhantomPinned,
+    _module: ModuleUse,
 }
 
 impl<F: Family> Registration<F> {
@@ -40,11 +53,14 @@ impl<F: Family> Registration<F> {
     /// # Errors
     ///
     /// The error of `context`; `EEXIST` if a family of this name exists; `ENOMEM`.
+    #[track_caller]
     pub fn new(
         context: impl PinInit<F::Context, Error>,
         module: &'static ThisModule,
     ) -> impl PinInit<Self, Error> {
+        let caller = Location::caller();
         try_pin_init!(&this in Self {
+            _module: ModuleUse::new(UseKind::NetlinkFamily, caller)?,
             senders <- Rundown::new(),
             context <- context,
             live: {

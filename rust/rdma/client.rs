@@ -39,13 +39,17 @@ use super::device::{
     DeviceUsage, //
 };
 use crate::{
-    bindings,
-    memory,
-    sync::new_mutex, //
+    bindings, memory,
+    sync::{
+        new_mutex,
+        ModuleUse,
+        UseKind, //
+    },
 };
 use core::{
     ffi::c_void,
     mem::MaybeUninit,
+    panic::Location,
     ptr::NonNull, //
 };
 use kernel::{
@@ -116,6 +120,7 @@ pub struct Registration<C: Client> {
     #[pin]
     devices: Mutex<KVec<Arc<DeviceUsage>>>,
     context: C::Context,
+    _module: ModuleUse,
 }
 
 // SAFETY: The core synchronises its own access to `client`. The other fields are `Send`.
@@ -270,8 +275,11 @@ impl<C: Client> Registration<C> {
     /// # Errors
     ///
     /// `EEXIST` if the name is in use; `ENOMEM`; or the error of the core.
+    #[track_caller]
     pub fn new(context: C::Context) -> impl PinInit<Self, Error> {
+        let caller = Location::caller();
         try_pin_init!(&this in Self {
+            _module: ModuleUse::new(UseKind::RdmaClient, caller)?,
             client <- Opaque::ffi_init(|client: *mut bindings::ib_client| {
                 // SAFETY: `client` points to the field, which is valid for writes.
                 unsafe {

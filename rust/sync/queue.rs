@@ -4,8 +4,9 @@
 //!
 //! C header: [`include/linux/workqueue.h`](srctree/include/linux/workqueue.h)
 
+use super::{ModuleUse, UseKind};
 use crate::bindings;
-use core::ptr::NonNull;
+use core::{panic::Location, ptr::NonNull};
 use kernel::{
     alloc::{AllocError, Flags},
     impl_has_work, new_work,
@@ -29,9 +30,8 @@ pub enum WorkKind {
 /// A workqueue that is drained and destroyed when dropped. It is unbound: work runs on any CPU, and
 /// may run or sleep for long. C: `WQ_UNBOUND`.
 ///
-/// Dropping it waits for all queued work, and for work that this work queues. So a module that
-/// keeps the queue until it exits, and queues its work nowhere else, is not unloaded while its work
-/// runs. Work must not drop its own queue, as it would wait for itself.
+/// Dropping it waits for all queued work, and for work that this work queues. The module that made
+/// it is not unloaded before it is dropped. Work must not drop its own queue, as it would wait for itself.
 ///
 /// It does not dereference to [`Queue`], because that offers delayed work, whose timer is not
 /// stopped when a queue is destroyed. Work that starts later waits for a
@@ -42,6 +42,8 @@ pub enum WorkKind {
 /// `ptr` points to a valid workqueue that this owns. No delayed work is ever queued on it.
 pub struct OwnedQueue {
     ptr: NonNull<bindings::workqueue_struct>,
+    /// Dropped after the work has ended.
+    _module: ModuleUse,
 }
 
 // SAFETY: Any thread may use and destroy a workqueue.
@@ -67,10 +69,12 @@ impl OwnedQueue {
     ///
     /// - `EINVAL` if `max_active` exceeds [`MAX_ACTIVE`](Self::MAX_ACTIVE).
     /// - `ENOMEM` if the kernel cannot create the queue.
+    #[track_caller]
     pub fn new(name: &CStr, kind: WorkKind, max_active: u32) -> Result<Self> {
         if max_active > Self::MAX_ACTIVE {
             return Err(EINVAL);
         }
+        let module = ModuleUse::new(UseKind::Workqueue, Location::caller())?;
         let flags = bindings::wq_flags_WQ_UNBOUND | kind as u32;
         // SAFETY: `name` is a C string, which the callee copies.
         let ptr =
@@ -78,6 +82,7 @@ impl OwnedQueue {
         // INVARIANT: The queue was just created, and has no other owner.
         Ok(Self {
             ptr: NonNull::new(ptr).ok_or(ENOMEM)?,
+            _module: module,
         })
     }
 

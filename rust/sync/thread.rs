@@ -6,9 +6,12 @@
 
 use super::{
     new_mutex,
-    TimedCompletion, //
+    ModuleUse,
+    TimedCompletion,
+    UseKind, //
 };
 use crate::bindings;
+use core::panic::Location;
 use kernel::{
     error::from_err_ptr,
     fmt,
@@ -20,9 +23,8 @@ use kernel::{
 /// A kernel thread. Dropping this tells it to stop, and waits for its end.
 ///
 /// It is for long-running or long-sleeping work, which would keep other work of a workqueue from
-/// running. After the drop, the thread runs no code of the module. So a module that keeps this
-/// until it exits is not unloaded while the thread runs. A thread must not drop its own `Thread`,
-/// as it would wait for itself.
+/// running. The module that started it is not unloaded while the thread runs code of it, even if
+/// this is leaked. A thread must not drop its own `Thread`, as it would wait for itself.
 ///
 /// # Invariants
 ///
@@ -43,10 +45,11 @@ struct Shared {
 }
 
 /// Argument of a new thread.
-struct Start<F> {
-    life: F,
+struct Start {
+    life: KBox<dyn FnMut() + Send>,
     /// Valid until its `over` is completed.
     shared: *const Shared,
+    module: ModuleUse,
 }
 
 impl Thread {
@@ -61,6 +64,7 @@ impl Thread {
     /// # Errors
     ///
     /// `ENOMEM`; `EINTR` if the calling process is killed.
+    #[track_caller]
     pub fn spawn<F>(
         name: fmt::Arguments<'_>,
         stop: impl Fn() + Send + 'static,
@@ -69,8 +73,29 @@ impl Thread {
     where
         F: FnOnce() + Send + 'static,
     {
-        let name = CString::try_from_fmt(name)?;
-        let stop: KBox<dyn Fn() + Send> = KBox::new(stop, GFP_KERNEL)?;
+        let module = ModuleUse::new(UseKind::Thread, Location::caller())?;
+        let mut life = Some(life);
+        let life = move || {
+            if let Some(life) = life.take() {
+                life();
+            }
+        };
+        Self::start(
+            CString::try_from_fmt(name)?,
+            KBox::new(stop, GFP_KERNEL)?,
+            KBox::new(life, GFP_KERNEL)?,
+            module,
+        )
+    }
+
+    /// Starts a thread. Not inlined into the module that starts it, so that `main` is of this one.
+    #[inline(never)]
+    fn start(
+        name: CString,
+        stop: KBox<dyn Fn() + Send>,
+        life: KBox<dyn FnMut() + Send>,
+        module: ModuleUse,
+    ) -> Result<Self> {
         let shared = KBox::pin_init(
             pin_init!(Shared {
                 stop <- new_mutex!(Some(stop), "rrdma::Thread"),
@@ -81,13 +106,13 @@ impl Thread {
         let start = Start {
             life,
             shared: &raw const *shared,
+            module,
         };
         let start = KBox::into_raw(KBox::new(start, GFP_KERNEL)?);
         // SAFETY: The name is a C string, which is copied. A thread runs `main` once, because
         // nothing stops it before, and `main` then owns `start`.
-        let task = unsafe {
-            bindings::kthread_run(Some(Self::main::<F>), start.cast(), name.as_char_ptr())
-        };
+        let task =
+            unsafe { bindings::kthread_run(Some(Self::main), start.cast(), name.as_char_ptr()) };
         if let Err(error) = from_err_ptr(task) {
             // SAFETY: `start` is from a box, and no thread was started.
             drop(unsafe { KBox::from_raw(start) });
@@ -102,23 +127,30 @@ impl Thread {
         self.shared.over.is_completed()
     }
 
-    /// Main function of the thread.
+    /// Main function of the thread. It is of this module: that of the consumer may be unloaded when its use is dropped.
     ///
     /// # Safety
     ///
-    /// Called by the thread, with a boxed `Start<F>` that it owns. What it shares is valid until `over`
+    /// Called by the thread, with a boxed `Start` that it owns. What it shares is valid until `over`
     /// is completed.
-    unsafe extern "C" fn main<F: FnOnce()>(start: *mut c_void) -> c_int {
+    #[inline(never)]
+    unsafe extern "C" fn main(start: *mut c_void) -> c_int {
         // SAFETY: By the safety requirements of this function, `start` is a box that this thread
         // owns.
-        let start = unsafe { KBox::from_raw(start.cast::<Start<F>>()) };
-        let Start { life, shared } = KBox::into_inner(start);
+        let start = unsafe { KBox::from_raw(start.cast::<Start>()) };
+        let Start {
+            mut life,
+            shared,
+            module,
+        } = KBox::into_inner(start);
         life();
+        drop(life);
         // SAFETY: By the safety requirements of this function, `shared` is valid.
         let Shared { stop, over } = unsafe { &*shared };
         let stop = stop.lock().take();
         drop(stop);
-        // SAFETY: `over` is valid. The thread runs no code of the module afterwards.
+        drop(module);
+        // SAFETY: `over` is valid. The thread runs no code of this module afterwards.
         unsafe { bindings::kthread_complete_and_exit(over.as_raw(), 0) }
     }
 }

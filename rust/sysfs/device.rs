@@ -10,11 +10,15 @@ use super::{
     Table, //
 };
 use crate::{
-    bindings,
-    chrdev, //
+    bindings, chrdev,
+    sync::{
+        ModuleUse,
+        UseKind, //
+    },
 };
 use core::{
     marker::PhantomData,
+    panic::Location,
     ptr::NonNull, //
 };
 use kernel::{
@@ -57,6 +61,8 @@ unsafe impl<D: Attributes> HasAttributes for OfDevice<D> {
 /// `class` was created by `class_create()`.
 pub struct Class {
     class: NonNull<bindings::class>,
+    /// The name is in the module.
+    _module: ModuleUse,
 }
 
 // SAFETY: C does the locking of classes, and any thread may use or destroy them.
@@ -70,14 +76,20 @@ impl Class {
     /// # Errors
     ///
     /// `ENOMEM`; `EEXIST` if a class of this name exists. The kernel logs a warning.
+    #[track_caller]
     pub fn new(name: &'static CStr) -> Result<Arc<Self>> {
-        // SAFETY: The name is static.
+        let module = ModuleUse::new(UseKind::Class, Location::caller())?;
+        // SAFETY: The name is static, in a module that is not unloaded before the class is destroyed.
         let class = from_err_ptr(unsafe { bindings::class_create(name.as_char_ptr()) })?;
         // SAFETY: A pointer to a valid class is not null.
         let class = unsafe { NonNull::new_unchecked(class) };
 
         // INVARIANT: The class was just created. It is destroyed if this allocation fails.
-        Ok(Arc::new(Self { class }, GFP_KERNEL)?)
+        let class = Self {
+            class,
+            _module: module,
+        };
+        Ok(Arc::new(class, GFP_KERNEL)?)
     }
 }
 
@@ -109,6 +121,7 @@ pub struct Device {
     _node: Option<chrdev::Node>,
     _data: Arc<dyn Send + Sync>,
     _class: Arc<Class>,
+    _module: ModuleUse,
 }
 
 // SAFETY: C does the locking of devices, and any thread may use or remove them. The data is `Send`
@@ -124,12 +137,14 @@ impl Device {
     /// # Errors
     ///
     /// `ENOMEM`; `EEXIST` if the class has a device of this name. The kernel logs a warning.
+    #[track_caller]
     pub fn new<D: Attributes>(
         class: Arc<Class>,
         name: &CStr,
         data: Arc<D>,
         node: Option<chrdev::Node>,
     ) -> Result<Arc<Self>> {
+        let module = ModuleUse::new(UseKind::Device, Location::caller())?;
         // SAFETY: The class is valid. The format takes one string, which C copies. The `Device`
         // holds the data until the device is removed.
         let device = from_err_ptr(unsafe {
@@ -151,6 +166,7 @@ impl Device {
             _node: node,
             _data: data,
             _class: class,
+            _module: module,
         };
         Ok(Arc::new(device, GFP_KERNEL)?)
     }

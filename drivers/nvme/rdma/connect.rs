@@ -315,7 +315,7 @@ impl<'a, U: Ulp> QueueConnector<'a, U> {
             queue,
             _ulp: PhantomData,
         };
-        id.observe(Arc::new(observer, GFP_KERNEL)?);
+        id.observe(Arc::new(observer, GFP_KERNEL)?)?;
         Ok(id)
     }
 

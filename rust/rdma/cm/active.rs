@@ -40,12 +40,15 @@ use crate::{
     },
     sync::{
         Deadline,
+        ModuleUse,
         Msecs,
-        TimedCompletion, //
+        TimedCompletion,
+        UseKind, //
     },
 };
 use core::{
     marker::PhantomData,
+    panic::Location,
     ptr, //
 };
 use kernel::{
@@ -91,8 +94,15 @@ impl<E: Endpoint> Id<E> {
 
     /// Calls `observer` for each event from now on, until the CM ID is destroyed; an earlier observer is
     /// replaced. Dropping this object, or the connection made from it, destroys the CM ID. May sleep.
-    pub fn observe(&self, observer: Arc<dyn Observer>) {
-        self.id.observe(observer);
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    #[track_caller]
+    pub fn observe(&self, observer: Arc<dyn Observer>) -> Result {
+        let module = ModuleUse::new(UseKind::CmObserver, Location::caller())?;
+        self.id.observe(observer, module);
+        Ok(())
     }
 
     /// Allows [`resolve`](Self::resolve) to bind to a source port of other CM IDs that allow it

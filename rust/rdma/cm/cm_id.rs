@@ -44,6 +44,7 @@ use crate::{
     sync::{
         new_mutex,
         Deadline,
+        ModuleUse,
         Msecs,
         TimedCompletion, //
     },
@@ -110,7 +111,7 @@ struct CmState {
     backlog: Option<Arc<dyn RequestQueue>>,
     /// Called for each event. Set on the active side only: the consumer's module cannot wait for
     /// the handler of a CM ID that its backlog gives up, so that handler must not call the module.
-    observer: Option<Arc<dyn Observer>>,
+    observer: Option<(Arc<dyn Observer>, ModuleUse)>,
     /// Set with the queue pair, whose device is not removed before the queue pair is dropped.
     removal: Option<RemovalWatch>,
     wake: Arc<TimedCompletion>,
@@ -214,7 +215,12 @@ impl CmHandler {
     ) -> bool {
         // SAFETY: By the safety requirements, `id` and `event` are valid.
         let (kind, status, ud) = unsafe { ((*event).event, (*event).status, is_ud(id)) };
-        let observer = self.state.lock().observer.clone();
+        let observer = self
+            .state
+            .lock()
+            .observer
+            .as_ref()
+            .map(|(observer, _)| observer.clone());
         if let Some(observer) = observer {
             observer.heard(Event {
                 number: kind,
@@ -503,8 +509,8 @@ impl CmId {
     }
 
     /// Calls `observer` for each event from now on.
-    pub(super) fn observe(&self, observer: Arc<dyn Observer>) {
-        self.cm_handler.state.lock().observer = Some(observer);
+    pub(super) fn observe(&self, observer: Arc<dyn Observer>, module: ModuleUse) {
+        self.cm_handler.state.lock().observer = Some((observer, module));
     }
 
     /// Notifies `queue` when the connection ends.

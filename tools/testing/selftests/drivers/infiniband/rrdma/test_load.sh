@@ -16,7 +16,7 @@ samples() {
 	local path
 	for path in "/lib/modules/$(uname -r)"/updates/rrdma_*.ko; do
 		path=${path##*/rrdma_}
-		[[ $path =~ ^test_(liar|init_fails|no_cpu_groups|invalid_args)\.ko$ ]] || echo "${path%.ko}"
+		[[ $path =~ ^test_(liar|init_fails|leaks|no_cpu_groups|invalid_args)\.ko$ ]] || echo "${path%.ko}"
 	done
 }
 
@@ -190,6 +190,55 @@ dumps_wait_until_the_module_is_loaded() {
 	same "the result of a dump" "EBUSY nothing" "${OUTPUT//$'\n'/ }"
 }
 
+# Objects that the module has leaked, and that call its functions. Both cases are of the kernel's unload: the exit
+# function has returned, or the init function has failed.
+RELEASE=/sys/class/rrdma_leaks/leaked/release
+LEAK_LINE='rrdma: rrdma_test_leaks: its unload has waited for [0-9]+ s for what it has not dropped: '
+LEAKED='threads: 1, workqueues: 1, netlink families: 1, (disks: 1, )?classes of devices: 1, devices: 1, '
+LEAKED+='(character devices: 1, )?RDMA clients: 1, observers of CM IDs: 1'
+
+# The thread may have ended, if a test failed.
+leaks_end() {
+	[ ! -e "$RELEASE" ] || echo 1 >"$RELEASE"
+}
+
+leak_is_waited_for() {
+	[ "$(logged "$LEAK_LINE$LEAKED$")" -ge "$1" ]
+}
+
+# leaks_hold UNLOADER: the process must wait for the leaked objects, log that twice, and end with them. Other modules
+# are loaded and unloaded meanwhile.
+leaks_hold() {
+	wait_until 30 leak_is_waited_for 1 || fail "no line about the leaks: $(kernel_log | tail -3)"
+	run modprobe rrdma_handshake
+	run modprobe -r rrdma_handshake
+	wait_until 30 leak_is_waited_for 2 || fail "no second line about the leaks"
+	! process_ended "$1" || fail "the module was freed, but its objects are in use"
+	leaks_end
+	wait_until 10 process_ended "$1" || fail "the module is not freed after its objects"
+	[ ! -d /sys/module/rrdma_test_leaks ] || fail "the module is still there"
+	sample_says '^a work item runs, and then the thread ends$' || fail "$(sample_log)"
+	! sample_says '^failed' || fail "$SAID"
+}
+
+leaks_are_waited_for_at_exit() {
+	explain "$LEAK_LINE$LEAKED"
+	sample_load test_leaks
+	defer leaks_end
+	wait_until 10 [ -e "$RELEASE" ] || fail "no device: $(sample_log)"
+	# A program of the system may have the disk open for a moment.
+	wait_until 10 modprobe -r "$SAMPLE" 2>"$SCRATCH/modprobe" &
+	leaks_hold $!
+}
+
+leaks_are_waited_for_when_loading_fails() {
+	explain "$LEAK_LINE$LEAKED"
+	sample_mark test_leaks
+	defer leaks_end
+	expect 1 modprobe "$SAMPLE" fails=1 &
+	leaks_hold $!
+}
+
 # The module is loaded only if the constructors refuse what they must.
 constructors_refuse() {
 	sample_load test_invalid_args
@@ -198,6 +247,8 @@ constructors_refuse() {
 
 main setup \
 	dumps_wait_until_the_module_is_loaded \
+	leaks_are_waited_for_at_exit \
+	leaks_are_waited_for_when_loading_fails \
 	all_load_and_unload \
 	built_with_another_rrdma_is_refused \
 	several_at_once \
