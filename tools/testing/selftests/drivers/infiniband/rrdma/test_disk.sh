@@ -166,6 +166,33 @@ without_a_peer() {
 	sample_unload
 }
 
+# The sample disk is not used: two disks of a test module share the memory of their requests.
+gets_no_request_of_another_disk() {
+	sample_load test_foreign_request
+	sample_waits '^two disks$'
+	local disk
+	for disk in first other; do
+		echo none >"/sys/block/rrdma_$disk/queue/scheduler"
+	done
+	other_is_read 2>/dev/null &
+	defer end_process $!
+	run dd if=/dev/rrdma_first of=/dev/null bs=4k skip=8 count=1 iflag=direct
+	sample_done
+	same result 'returned a request of the other disk' "$RESULT"
+	# The request that was returned, and each later one.
+	run dd if=/dev/rrdma_other of=/dev/null bs=4k skip=8 count=1 iflag=direct
+	run dd if=/dev/rrdma_first of=/dev/null bs=4k skip=8 count=1 iflag=direct
+	! sample_says '^failed' || fail "$SAID"
+	disk_unload
+}
+
+# Read the sector of the test from the other disk, until the test has ended.
+other_is_read() {
+	until sample_says '^(done|failed)'; do
+		dd if=/dev/rrdma_other of=/dev/null bs=4k skip=8 count=1 iflag=direct
+	done
+}
+
 main setup \
 	keeps_data \
 	writes_back_when_unloaded \
@@ -176,4 +203,5 @@ main setup \
 	ends_with_its_device \
 	device_is_removed_while_it_connects \
 	unloads_while_it_connects \
-	without_a_peer
+	without_a_peer \
+	gets_no_request_of_another_disk
