@@ -87,6 +87,7 @@ impl kernel::Module for Rrdma {
 impl Drop for Rrdma {
     fn drop(&mut self) {
         block::wait_for_released_disks();
+        sync::wait_for_later();
         // A callback of this module that signalled its end may have been preempted before it returned. It does not
         // sleep any more, so this waits for it. The module loader does not wait for preempted tasks.
         //

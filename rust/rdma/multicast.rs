@@ -34,6 +34,7 @@ use super::{
     },
     device::{
         Device,
+        DeviceRef,
         Gid,
         Port, //
     },
@@ -45,6 +46,10 @@ use super::{
         Qpn,
         QueuePair,
         Ud, //
+    },
+    sleeping_drop::{
+        OfDevice,
+        SleepingDrop, //
     },
 };
 use crate::{
@@ -82,26 +87,46 @@ impl Role {
 
 /// A queue pair that is attached to a group, whatever the type of its context.
 trait Receiver: Send + Sync {
+    fn device(&self) -> &DeviceRef;
+
     fn detach(&self, group: Group);
 }
 
 impl<E: QpContext<QpType = Ud>> Receiver for QueuePair<E> {
+    fn device(&self) -> &DeviceRef {
+        self.device()
+    }
+
     fn detach(&self, group: Group) {
         self.detach(group);
     }
 }
 
-/// The membership in a multicast group. Dropping it detaches the queue pairs and leaves the group,
-/// which sleeps.
-///
-/// # Invariants
-///
-/// The queue pairs of `receivers` are attached to the group.
+/// A queue pair that is attached to a group. Dropping it detaches the queue pair, which sleeps.
+struct Attached {
+    group: Group,
+    receiver: Arc<dyn Receiver>,
+}
+
+impl OfDevice for Attached {
+    fn device(&self) -> &DeviceRef {
+        self.receiver.device()
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        self.receiver.detach(self.group);
+    }
+}
+
+/// The membership in a multicast group. Dropping it detaches the queue pairs and leaves the group. That sleeps, and is
+/// left to work items in atomic context.
 pub struct Membership {
     // Dropped before `id`, which keeps its device registered.
     destination: Destination,
     role: Role,
-    receivers: KVec<Arc<dyn Receiver>>,
+    receivers: KVec<SleepingDrop<Attached>>,
     id: BoundId,
 }
 
@@ -148,7 +173,6 @@ impl Membership {
         let mut destination = id.destination().ok_or(Stage::Join.failed(EINVAL))?;
         // The connection manager leaves it to its caller to set the Ethernet address of a group.
         destination.set_ethernet(ethernet(&destination.gid()));
-        // INVARIANT: `receivers` is empty.
         Ok(Self {
             destination,
             role,
@@ -212,9 +236,15 @@ impl Membership {
             return Err(EINVAL);
         }
         self.receivers.reserve(1, GFP_KERNEL)?;
-        queue.attach(self.group())?;
-        // INVARIANT: The queue pair is attached. Room was reserved, so the push succeeds.
-        self.receivers.push(queue, GFP_KERNEL)?;
+        let group = self.group();
+        queue.attach(group)?;
+        let attached = Attached {
+            group,
+            receiver: queue,
+        };
+        // Room was reserved, so the push succeeds.
+        self.receivers
+            .push(SleepingDrop::new(attached), GFP_KERNEL)?;
         Ok(())
     }
 
@@ -222,14 +252,6 @@ impl Membership {
         Group {
             gid: self.gid(),
             lid: self.destination.lid(),
-        }
-    }
-}
-
-impl Drop for Membership {
-    fn drop(&mut self) {
-        for receiver in &self.receivers {
-            receiver.detach(self.group());
         }
     }
 }

@@ -8,6 +8,7 @@ use super::{
         CmId,
         OnDisconnect, //
     },
+    listener::lasting_name,
     peer::Message,
     Address,
     Cause,
@@ -87,7 +88,7 @@ impl<E: Endpoint> Id<E> {
         owner: &'static CStr,
     ) -> Result<Self> {
         Ok(Self {
-            id: CmId::new::<E::QpType>(namespace, wake, owner)?,
+            id: CmId::new::<E::QpType>(namespace, wake, lasting_name(owner)?)?,
             _endpoint: PhantomData,
         })
     }
@@ -148,7 +149,9 @@ pub(crate) fn resolve_for_datagrams(
     limits: WaitLimits<'_>,
 ) -> Result<BoundId, Error> {
     let stage = Stage::Address;
-    let id = CmId::new::<Ud>(namespace, wake, owner).map_err(|error| stage.failed(error))?;
+    let id = lasting_name(owner)
+        .and_then(|owner| CmId::new::<Ud>(namespace, wake, owner))
+        .map_err(|error| stage.failed(error))?;
     let id = resolve(id, from, to, limits)?;
     // On an iWARP port, rdma_connect() would send a connection request.
     if id

@@ -40,8 +40,10 @@ use crate::{
             RnrTimer,
             Sealed, //
         },
+        sleeping_drop::may_sleep, //
     },
     sync::{
+        later,
         new_mutex,
         Deadline,
         ModuleUse,
@@ -647,6 +649,33 @@ impl CmId {
 
 impl Drop for CmId {
     fn drop(&mut self) {
+        let owned = OwnedCmId {
+            raw: self.raw,
+            cm_handler: self.cm_handler.clone(),
+        };
+        match may_sleep() {
+            true => owned.destroy(),
+            false => owned.destroy_later(),
+        }
+    }
+}
+
+/// A CM ID that is to be destroyed.
+///
+/// # Invariants
+///
+/// Those of [`CmId`].
+struct OwnedCmId {
+    raw: NonNull<bindings::rdma_cm_id>,
+    cm_handler: Arc<CmHandler>,
+}
+
+// SAFETY: The functions of the connection manager may be called from any thread.
+unsafe impl Send for OwnedCmId {}
+
+impl OwnedCmId {
+    /// Destroys the CM ID. Sleeps.
+    fn destroy(self) {
         // Drop `destination` first: it refers to the device, which the CM ID then releases.
         let destination = {
             let mut state = self.cm_handler.state.lock();
@@ -654,8 +683,8 @@ impl Drop for CmId {
             state.destination.take()
         };
         drop(destination);
-        // SAFETY: By the type invariant, this object owns the CM ID. The call cancels pending
-        // operations and waits for a running handler, so nobody uses `cm_handler` afterwards.
+        // SAFETY: By the type invariant, this object owns the CM ID, and is not used afterwards. The call cancels
+        // pending operations and waits for a running handler, so nobody uses `cm_handler` afterwards.
         unsafe { bindings::rdma_destroy_id(self.raw.as_ptr()) };
         // Dropped now, so that the owner of the queue pair holds the last reference to it.
         let removal = {
@@ -666,6 +695,26 @@ impl Drop for CmId {
             state.removal.take()
         };
         drop(removal);
+    }
+
+    /// Destroys the CM ID in a work item. Without memory, the CM ID leaks. Any context.
+    ///
+    /// Not inlined into the consumer's module, which may be unloaded before the work item has run: what the CM ID has of
+    /// it keeps it loaded.
+    #[inline(never)]
+    fn destroy_later(self) {
+        // A function that is not called must not free it.
+        let mut owned = Some(ManuallyDrop::new(self));
+        let destroy = move || {
+            if let Some(owned) = owned.take() {
+                ManuallyDrop::into_inner(owned).destroy();
+            }
+        };
+        if later(destroy).is_err() {
+            pr_err!(
+                "no memory to destroy a CM ID, which leaks: it was dropped in atomic context\n"
+            );
+        }
     }
 }
 

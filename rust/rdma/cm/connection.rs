@@ -10,9 +10,12 @@ use super::{
 };
 use crate::{
     bindings,
-    rdma::qp::{
-        OwnedQp,
-        QueuePair, //
+    rdma::{
+        qp::{
+            OwnedQp,
+            QueuePair, //
+        },
+        sleeping_drop::may_sleep, //
     }, //
 };
 use kernel::sync::Arc;
@@ -77,6 +80,9 @@ impl<E: Endpoint> Connected<E> {
 
 impl<E: Endpoint> Drop for Connected<E> {
     fn drop(&mut self) {
-        self.disconnect();
+        // Otherwise the drop of `queue` leaks the queue pair.
+        if may_sleep() {
+            self.disconnect();
+        }
     }
 }

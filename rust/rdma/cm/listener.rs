@@ -29,9 +29,14 @@ use super::{
 use crate::{
     bindings,
     errno::EPROTONOSUPPORT,
+    memory::without_io,
     net::Namespace,
-    rdma::qp::Sealed,
+    rdma::{
+        qp::Sealed,
+        sleeping_drop::may_sleep, //
+    },
     sync::{
+        later,
         new_mutex,
         TimedCompletion, //
     },
@@ -370,12 +375,40 @@ impl RawListener {
 
 impl Drop for RawListener {
     fn drop(&mut self) {
+        let backlog = self.backlog.clone();
+        match may_sleep() {
+            true => backlog.close(),
+            false => backlog.close_later(),
+        }
+    }
+}
+
+impl Backlog {
+    /// Destroys the CM ID of the listener, and rejects the requests that wait. Sleeps.
+    fn close(&self) {
         // Destroying the CM ID waits for its handler, which takes the lock: release the lock first.
-        let id = self.backlog.queue.lock().id.take();
+        let id = self.queue.lock().id.take();
         drop(id);
         // No more requests arrive. Those that wait and the backlog hold references to each other.
-        while let Some(id) = self.backlog.take() {
+        while let Some(id) = self.take() {
             drop(id);
+        }
+    }
+
+    /// As [`close`](Self::close), in a work item. Without memory, the CM IDs leak. Any context.
+    #[inline(never)]
+    fn close_later(self: Arc<Self>) {
+        // A function that is not called must not free it.
+        let mut backlog = Some(ManuallyDrop::new(self));
+        let close = move || {
+            if let Some(backlog) = backlog.take() {
+                ManuallyDrop::into_inner(backlog).close();
+            }
+        };
+        if later(close).is_err() {
+            pr_err!(
+                "no memory to close a listener, which leaks: it was dropped in atomic context\n"
+            );
         }
     }
 }
@@ -406,7 +439,13 @@ pub(crate) fn forget_names() {
 /// # Errors
 ///
 /// `ENOMEM`.
-fn lasting_name(name: &CStr) -> Result<&'static CStr> {
+pub(super) fn lasting_name(name: &CStr) -> Result<&'static CStr> {
+    // A thread that reconnects for blocked I/O may wait for the lock.
+    without_io(|| copied_name(name))
+}
+
+/// Returns the copy of a name, which it makes if there is none. May sleep.
+fn copied_name(name: &CStr) -> Result<&'static CStr> {
     let mut names = NAMES.lock();
     if let Some(known) = names.iter().find(|known| ***known == *name) {
         return Ok(known);

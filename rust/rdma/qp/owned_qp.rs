@@ -6,11 +6,18 @@ use super::{
     QpContext,
     QueuePair, //
 };
-use core::ops::Deref;
-use kernel::sync::Arc;
+use crate::rdma::sleeping_drop::may_sleep;
+use core::{
+    mem,
+    ops::Deref, //
+};
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
 
 /// The reference of a connection to its queue pair. Dropping it [drains](QueuePair::drain) the queue pair,
-/// which sleeps.
+/// which sleeps. In atomic context, the queue pair leaks instead, with a log message: the device is not removed then.
 ///
 /// Posted operations may own references to the queue pair, too. The drain completes these operations, so
 /// none of them drops the last reference.
@@ -32,6 +39,16 @@ impl<E: QpContext> Deref for OwnedQp<E> {
 
 impl<E: QpContext> Drop for OwnedQp<E> {
     fn drop(&mut self) {
-        self.0.drain();
+        match may_sleep() {
+            true => self.0.drain(),
+            false => {
+                pr_err!(
+                    "{}: queue pair {}: leaks: its connection was dropped in atomic context\n",
+                    self.0.device().name(),
+                    self.0.number()
+                );
+                mem::forget(self.0.clone());
+            }
+        }
     }
 }
