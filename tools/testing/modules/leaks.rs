@@ -116,7 +116,7 @@ impl netlink::Family for Driver {
         command: 1,
         admin: false,
         attributes: &[],
-        doit: Some(|_, _| Ok(())),
+        doit: Some(|(), _| Ok(())),
         dumpit: None,
     }];
     const GROUPS: &'static [&'static CStr] = &[];
