@@ -98,8 +98,9 @@ pub trait Operations: Sized + 'static {
     /// Handles the timeout of a request.
     ///
     /// `request` does not own the request, whose owner may complete it concurrently. To end it, the
-    /// driver completes the [`Request`] where it is stored. May sleep. Called for one request of a
-    /// disk at a time.
+    /// driver takes the [`Request`] from where it is stored, which [`tag`](RequestRef::tag) tells, and
+    /// [completes](Request::complete) that. If it is no longer there, its owner completes it. May sleep. Called for
+    /// one request of a disk at a time.
     fn timeout(queue: &Self::QueueData, request: &RequestRef<Self>) -> TimeoutAction;
 
     /// Polls a hardware queue for [polled](super::QueueCounts::poll) requests, and returns the

@@ -171,7 +171,24 @@ impl<T: Operations> RequestRef<T> {
     pub fn op(&self) -> Op {
         Op::from_flags(self.flags())
     }
+
+    /// Cannot be called: only the owner completes a request, by [`Request::complete`]. The compiler says where
+    /// [`timeout`](Operations::timeout) gets the [`Request`] from.
+    pub fn complete(&self, _status: Status)
+    where
+        Self: OwnsRequest,
+    {
+    }
 }
+
+/// An owner of a request. No type implements it, so that [`RequestRef::complete`] is refused with this message.
+#[diagnostic::on_unimplemented(
+    message = "a `RequestRef` does not own the request, so it cannot complete it",
+    label = "complete the `Request` that `queue_rq` received",
+    note = "in `timeout`, take that `Request` from where the driver stored it, which `tag()` tells, and complete it",
+    note = "if it is no longer stored there, its owner completes it: return `TimeoutAction::Done`"
+)]
+pub trait OwnsRequest {}
 
 /// A request of the block layer that the driver owns.
 ///

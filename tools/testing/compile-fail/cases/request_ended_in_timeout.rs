@@ -2,7 +2,7 @@
 
 //! The timeout handler does not own the request.
 //!
-//! refused: E0599: no method named `complete` found for reference `&RequestRef<support::Driver>` in the current scope
+//! refused: E0277: a `RequestRef` does not own the request, so it cannot complete it
 
 #[path = "../support.rs"]
 mod support;
