@@ -63,6 +63,7 @@ impl<T: Transport> BlkOps<T> {
 
     /// Operations of the admin queue.
     pub(crate) const ADMIN: &'static bindings::blk_mq_ops = &bindings::blk_mq_ops {
+        queue_rq: Some(Self::queue_admin_rq),
         init_hctx: Some(Self::init_hctx::<0>),
         ..Self::COMMON
     };
@@ -87,6 +88,35 @@ impl<T: Transport> BlkOps<T> {
         // SAFETY: By the safety requirements of this function, `init_hctx` set the pointer. The
         // controller is freed after its tag sets and disks.
         unsafe { &*(*hctx).driver_data.cast() }
+    }
+
+    /// Passes an admin command on by [`queue_rq`](Self::queue_rq). After a Keep Alive that is sent while the controller
+    /// is deleted, schedules the next one, which nvme-core does not: the deletion may wait long for I/O. Without it, the
+    /// target would end the association, and nobody would notice that the target is silent.
+    ///
+    /// # Safety
+    ///
+    /// Those of [`queue_rq`](Self::queue_rq).
+    unsafe extern "C" fn queue_admin_rq(
+        hctx: *mut bindings::blk_mq_hw_ctx,
+        bd: *const bindings::blk_mq_queue_data,
+    ) -> bindings::blk_status_t {
+        // SAFETY: By the safety requirements of this function, all are valid. The request has a command: nvme-core
+        // alone sends admin commands.
+        let is_keep_alive = unsafe { bindings::is_keep_alive((*bd).rq) };
+        // SAFETY: By the safety requirements of this function.
+        let status = unsafe { Self::queue_rq(hctx, bd) };
+        if is_keep_alive && status == bindings::nvme_core_const_STS_OK {
+            // SAFETY: By the safety requirements of this function, `hctx` is valid. The removal of the tag set waits for
+            // this function, so the controller is valid, and nvme-core cancels the work item afterwards.
+            unsafe {
+                let controller = Controller::<T>::from_raw(Self::queue(hctx).ctrl.as_ptr());
+                if controller.is_deleted() {
+                    bindings::queue_keep_alive(controller.as_raw());
+                }
+            }
+        }
+        status
     }
 
     /// Passes a request to [`Transport::queue_rq`], if the controller and nvme-core allow that.
@@ -382,6 +412,13 @@ impl<T: Transport> BlkOps<T> {
                     T::stop(&queue.data, association);
                 }
                 T::disconnect(&queue.data, association);
+                if queue.qid == 0 && controller.is_deleted() {
+                    // A Keep Alive, or another admin command, timed out. The deletion waits for I/O, whose own
+                    // time-outs may be long. nvme-rdma waits for them. No association follows.
+                    let queues = controller.queues.iter();
+                    queues.clone().for_each(|queue| queue.stop(association));
+                    queues.for_each(|queue| queue.disconnect(association));
+                }
                 controller.weak.recover_if_lost();
             }
             TimedOut::Recovers | TimedOut::Ended => {}

@@ -88,8 +88,8 @@ impl<T: Transport> HwQueue<T> {
     }
 
     /// Disconnects the queue, and cancels its requests. Does nothing if it is disconnected, or was connected in
-    /// another association. Only for the sequences of the controller: a time-out must not change what a queue of
-    /// the next association admits. Sleeps.
+    /// another association. Only for the sequences of the controller, and while it is deleted: another time-out
+    /// must not change what a queue of the next association admits. Sleeps.
     pub(crate) fn disconnect(&self, association: AssociationNumber) {
         self.admit(Admits::Nothing);
         T::disconnect(&self.data, association);

@@ -229,8 +229,9 @@ impl<T: Transport> CtrlOps<T> {
     /// Disconnects all queues, because a connection was lost. Commands for which the set-up or the
     /// shutdown of the controller waits are cancelled, so that it does not wait for their time-out.
     ///
-    /// While the controller is deleted, disconnects only the queue that was lost: the others still carry the last
-    /// writes of the disks that are removed.
+    /// While the controller is deleted, disconnects only the I/O queue that was lost: the others still carry the last
+    /// writes of the disks that are removed. If the admin queue was lost, the association has ended, and nobody would
+    /// notice that the target does not answer.
     ///
     /// # Safety
     ///
@@ -242,7 +243,7 @@ impl<T: Transport> CtrlOps<T> {
 
         let (losses, is_deleted) = (controller.weak.losses(), controller.is_deleted());
         let must_end = |queue: &&HwQueue<T>| match losses {
-            Losses::Queue { qid } => !is_deleted || queue.qid == qid,
+            Losses::Queue { qid } => !is_deleted || qid == 0 || queue.qid == qid,
             Losses::None | Losses::Several => true,
         };
         without_io(|| {

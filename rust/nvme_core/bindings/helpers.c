@@ -70,6 +70,19 @@ nvme_core_helper_end_request(struct request *rq, u16 status, u64 result)
 		nvme_complete_rq(rq);
 }
 
+__nvme_core_helper bool nvme_core_helper_is_keep_alive(struct request *rq)
+{
+	return nvme_req(rq)->cmd->common.opcode == nvme_admin_keep_alive;
+}
+
+/* nvme_stop_keep_alive() cancels it, but not if there is no keep-alive. */
+__nvme_core_helper void
+nvme_core_helper_queue_keep_alive(struct nvme_ctrl *ctrl)
+{
+	if (ctrl->kato)
+		queue_delayed_work(nvme_wq, &ctrl->ka_work, ctrl->kato * HZ / 2);
+}
+
 __nvme_core_helper void
 nvme_core_helper_cancel_request(struct request *rq)
 {

@@ -408,6 +408,59 @@ disconnect_from_silent_target() {
 		fail "$CTRL is in state $(ctrl_field "$CTRL" state)"
 }
 
+# A read is in flight, and its time-out does not come. The keep-alive ends it.
+disconnect_from_silent_target_under_io() {
+	! driver_is_c || skip "nvme-rdma waits until the I/O times out"
+	start_pair
+	connect "$TARGET4" "${LASTING[@]}"
+	disk "$CTRL" 1 >"$SCRATCH/disk"
+	silence
+	start_endless_read
+	nvme disconnect -d "$CTRL" &
+	# The keep-alive time-out of LASTING and half of it, until the next Keep Alive is sent; and SOON.
+	wait_until 22 is_gone "$CTRL" || fail "$CTRL is in state $(ctrl_field "$CTRL" state)"
+	wait_until "$SOON" process_ended "$READER" || fail "the read does not end"
+}
+
+# start_endless_read: start a read that does not time out, and wait until it is in flight. READER is its PID.
+start_endless_read() {
+	local limit
+	for limit in "/sys/class/nvme/$CTRL"/nvme*n1/queue/io_timeout; do
+		echo 4294967295 >"$limit"
+	done
+	dd if="$(<"$SCRATCH/disk")" of="$SCRATCH/read" bs=4k count=1 iflag=direct 2>"$SCRATCH/errors" &
+	READER=$!
+	defer end_process $READER
+	wait_until "$SOON" is_in_flight || fail "the read is not in flight"
+}
+
+is_in_flight() {
+	! nothing_in_flight
+}
+
+# A read that the target's disk delays for long holds up the disconnect. The target keeps the association, as it
+# receives Keep Alives, and the read succeeds.
+disconnect_waits_for_a_slow_disk() {
+	! driver_is_c || skip "nvme-core sends one more Keep Alive only"
+	{ modprobe -q dm_mod && command -v dmsetup >/dev/null; } || skip "no device mapper"
+	network_routed
+	backend_memory disk 64 512
+	run dmsetup create rnvmf_stuck --table "0 32768 linear $BACKEND 0"
+	defer dmsetup remove --force rnvmf_stuck
+	target_simple "/dev/dm-$(dmsetup info -c --noheadings -o minor rnvmf_stuck)"
+	connect "$TARGET4" "${LASTING[@]}"
+	disk "$CTRL" 1 >"$SCRATCH/disk"
+	run dmsetup suspend --noflush rnvmf_stuck
+	defer dmsetup resume rnvmf_stuck
+	start_endless_read
+	nvme disconnect -d "$CTRL" &
+	# Four times the keep-alive time-out of LASTING.
+	sleep $((20 * SLOWDOWN))
+	run dmsetup resume rnvmf_stuck
+	wait "$READER" || fail "the read failed: $(<"$SCRATCH/errors")"
+	wait_until "$SOON" is_gone "$CTRL" || fail "$CTRL is in state $(ctrl_field "$CTRL" state)"
+}
+
 # is_gone_after_a_write CTRL: write to an attribute of a controller; return whether it is gone.
 is_gone_after_a_write() {
 	echo 30000 2>"$SCRATCH/write" >"/sys/class/nvme/$1/io_timeout" || true
@@ -504,6 +557,8 @@ main setup \
 	is_given_up \
 	io_fails_before_it_is_given_up \
 	disconnect_from_silent_target \
+	disconnect_from_silent_target_under_io \
+	disconnect_waits_for_a_slow_disk \
 	disconnect_while_it_reconnects \
 	disconnect_during_an_attempt \
 	device_goes_under_io \
