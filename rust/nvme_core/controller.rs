@@ -17,12 +17,19 @@ use crate::{
         ConnectParams,
         Transport, //
     },
-    weak_controller::WeakController,
+    weak_controller::{
+        is_deletion,
+        WeakController, //
+    },
 };
 use core::{
     cell::UnsafeCell,
     ops::Range,
-    ptr::NonNull, //
+    ptr::NonNull,
+    sync::atomic::{
+        AtomicU64,
+        Ordering, //
+    },
 };
 use kernel::{
     device::Device,
@@ -30,7 +37,14 @@ use kernel::{
     sync::Arc,
     types::Opaque, //
 };
-use rrdma::sync::RelaxedBool;
+use rrdma::sync::{
+    Deadline,
+    Msecs,
+    RelaxedBool, //
+};
+
+/// Longer than any outage, 49 days.
+const NO_LIMIT: Msecs = Msecs::new(u32::MAX);
 
 /// Functions of a controller's work items.
 pub(crate) struct WorkFns {
@@ -69,6 +83,8 @@ pub(crate) struct Controller<T: Transport> {
     /// Numbers of I/O queues that the latest connect asked for: those of the options, for the processors that were
     /// online.
     pub(crate) requested_queues: UnsafeCell<RequestedQueues>,
+    /// Time at which the last connection was lost, by the clock of [`Deadline::now_ms`]; 0 if none was.
+    lost_at: AtomicU64,
     /// Numbers of I/O queues of each kind that the target grants.
     pub(crate) io_queues: UnsafeCell<[u32; KINDS]>,
     /// The admin queue, then the I/O queues.
@@ -116,6 +132,7 @@ impl<T: Transport> Controller<T> {
                 abort_work <- zeroed(),
                 reconnect_work <- zeroed(),
                 requested_queues: UnsafeCell::new(RequestedQueues::default()),
+                lost_at: AtomicU64::new(0),
                 io_queues: UnsafeCell::new([0; KINDS]),
                 queues: Self::new_queues(&transport, &options, Self::ctrl_of(this))?,
                 options,
@@ -220,11 +237,36 @@ impl<T: Transport> Controller<T> {
 
     /// Returns whether the controller is being deleted.
     pub(crate) fn is_deleted(&self) -> bool {
-        matches!(
-            self.state(),
-            bindings::nvme_ctrl_state_NVME_CTRL_DELETING
-                | bindings::nvme_ctrl_state_NVME_CTRL_DELETING_NOIO
-        )
+        is_deletion(self.state())
+    }
+
+    /// Records that the connection is lost, or given up for a reset, from now on. Any context.
+    pub(crate) fn begin_outage(&self) {
+        self.lost_at.store(Deadline::now_ms(), Ordering::Relaxed);
+    }
+
+    /// Returns the time that is left of `ctrl_loss_tmo` since [`begin_outage`](Self::begin_outage);
+    /// [`NO_LIMIT`] if it is off or 0, or there was no outage. `ctrl_loss_tmo` is the number of attempts times
+    /// their delay. Any context.
+    pub(crate) fn time_left(&self) -> Msecs {
+        let options = self.options.as_raw();
+        // SAFETY: The options belong to the controller. Writes to attributes may change the numbers.
+        let (most, delay) = unsafe {
+            (
+                (&raw const (*options).max_reconnects).read_volatile(),
+                (&raw const (*options).reconnect_delay).read_volatile(),
+            )
+        };
+        let lost_at = self.lost_at.load(Ordering::Relaxed);
+        let most = match u64::try_from(most) {
+            Ok(most @ 1..) if lost_at != 0 => most,
+            _ => return NO_LIMIT,
+        };
+        let limit = most.saturating_mul(delay.into()).saturating_mul(1000);
+        let left = lost_at
+            .saturating_add(limit)
+            .saturating_sub(Deadline::now_ms());
+        u32::try_from(left).map_or(NO_LIMIT, Msecs::new)
     }
 
     /// Returns the admin queue.
@@ -254,6 +296,7 @@ impl<T: Transport> Controller<T> {
                 association: self.weak.association(),
                 instance: (*ctrl).instance,
                 controller_id: (*ctrl).cntlid,
+                time_left: self.time_left(),
                 entries,
                 requests,
                 capsule_size: (*ctrl).ioccsz,

@@ -14,7 +14,10 @@ use crate::{
     }, //
 };
 use kernel::{prelude::*, str::CStr, sync::Arc};
-use rrdma::sync::RcuSection;
+use rrdma::sync::{
+    Msecs,
+    RcuSection, //
+};
 
 /// Parameters of all queues of one connect.
 #[derive(Clone, Copy)]
@@ -26,6 +29,8 @@ pub struct ConnectParams {
     /// Controller identifier of the association, for I/O queues. While the admin queue connects, it is that of
     /// the last association, or 0.
     pub controller_id: u16,
+    /// Time that is left of `ctrl_loss_tmo`.
+    pub time_left: Msecs,
     /// Number of entries of each queue.
     pub entries: u16,
     /// Number of requests that can be in flight on each queue.
@@ -103,6 +108,10 @@ pub trait Transport: Sized + Send + Sync + 'static {
         params: &ConnectParams,
         queues: impl Iterator<Item = &'a Self::Queue> + Clone,
     ) -> Result;
+
+    /// Wakes the thread in [`connect`](Self::connect), because the controller is being deleted
+    /// ([`WeakController::is_deleted`]): the thread gives up. Any context.
+    fn interrupt(&self);
 
     /// Lets no submitter find a queue of an association any more. [`stop`](Self::stop) waits for those that have
     /// found it. Queues that are stopped one after the other are retracted first, so they wait for one grace period.

@@ -47,6 +47,15 @@ impl Losses {
     }
 }
 
+/// Returns whether a controller in this state is being deleted.
+pub(crate) fn is_deletion(state: bindings::nvme_ctrl_state) -> bool {
+    matches!(
+        state,
+        bindings::nvme_ctrl_state_NVME_CTRL_DELETING
+            | bindings::nvme_ctrl_state_NVME_CTRL_DELETING_NOIO
+    )
+}
+
 /// What becomes of a command that timed out.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TimedOut {
@@ -205,6 +214,14 @@ impl WeakController {
         // With the lock held: the next association has not begun.
         refuse();
         TimedOut::Disconnect
+    }
+
+    /// Returns whether the controller is being deleted. Any context.
+    pub fn is_deleted(&self) -> bool {
+        let target = self.target.lock();
+        // SAFETY: By the invariants of `Target`, the controller is valid.
+        let state = |target: &Target| unsafe { bindings::ctrl_state(target.ctrl.as_ptr()) };
+        target.as_ref().map(state).is_some_and(is_deletion)
     }
 
     /// Returns the connections that were lost since [`begin_association`](Self::begin_association). Any

@@ -29,7 +29,10 @@ use kernel::{
     prelude::*,
     types::Opaque, //
 };
-use rrdma::memory::without_io;
+use rrdma::{
+    memory::without_io,
+    sync::Msecs, //
+};
 
 /// Functions that nvme-core and its workqueues call for a `Controller<T>`.
 pub(crate) struct CtrlOps<T>(PhantomData<T>);
@@ -127,6 +130,8 @@ impl<T: Transport> CtrlOps<T> {
         unsafe {
             let controller = Controller::<T>::from_raw(ctrl);
             bindings::flush_work(controller.recovery_work.get());
+            // Only a deletion ends an attempt to connect. During a reset there is none.
+            controller.transport.interrupt();
             bindings::cancel_delayed_work_sync(controller.reconnect_work.get());
         }
     }
@@ -169,6 +174,7 @@ impl<T: Transport> CtrlOps<T> {
 
     fn reset_ctrl(controller: &Controller<T>) {
         let ctrl = controller.as_raw();
+        controller.begin_outage();
         // SAFETY: The controller is initialised.
         unsafe {
             bindings::nvme_stop_ctrl(ctrl);
@@ -204,6 +210,7 @@ impl<T: Transport> CtrlOps<T> {
 
     fn recover(controller: &Controller<T>) {
         let ctrl = controller.as_raw();
+        controller.begin_outage();
         // SAFETY: The controller is initialised.
         unsafe {
             bindings::nvme_stop_keep_alive(ctrl);
@@ -311,8 +318,9 @@ fn shut_down<T: Transport>(controller: &Controller<T>, tag_sets: TagSets) {
     setup::teardown_admin(controller, tag_sets);
 }
 
-/// Queues another attempt to connect, or deletes the controller. C:
-/// `nvme_rdma_reconnect_or_remove()`.
+/// Queues another attempt to connect, or deletes the controller. C: `nvme_rdma_reconnect_or_remove()`, which counts
+/// attempts only. Those that a silent target does not answer take long, so that `ctrl_loss_tmo` took several times as
+/// long.
 fn reconnect_or_delete<T: Transport>(controller: &Controller<T>, status: c_int) {
     let ctrl = controller.as_raw();
     if controller.state() != bindings::nvme_ctrl_state_NVME_CTRL_CONNECTING {
@@ -321,9 +329,16 @@ fn reconnect_or_delete<T: Transport>(controller: &Controller<T>, status: c_int) 
     }
     // SAFETY: The controller and its work item are initialised, and the options belong to it.
     unsafe {
-        if bindings::nvmf_should_reconnect(ctrl, status) {
-            // Writes to an attribute may change the number.
+        let left = controller.time_left();
+        // There is at least one attempt, also if the teardown took long.
+        let is_over = left == Msecs::new(0) && (*ctrl).nr_reconnects > 0;
+        if is_over {
+            dev_info!(controller.device(), "ctrl_loss_tmo is over\n");
+        }
+        if !is_over && bindings::nvmf_should_reconnect(ctrl, status) {
+            // Writes to an attribute may change the number. The last attempt begins when the time is over.
             let delay = (&raw const (*controller.options.as_raw()).reconnect_delay).read_volatile();
+            let delay = delay.min(left.get().div_ceil(1000));
             dev_info!(
                 controller.device(),
                 "Reconnecting in {} seconds...\n",

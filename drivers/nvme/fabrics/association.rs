@@ -160,7 +160,13 @@ impl Association {
 
 impl Waiter for Association {
     fn interruption(&self) -> Option<Interruption> {
-        self.notifier.error().map(Interruption::ConnError)
+        let lost = self.notifier.error().map(Interruption::ConnError);
+        let deleted = || {
+            self.controller
+                .is_deleted()
+                .then_some(Interruption::Cancelled)
+        };
+        lost.or_else(deleted)
     }
 
     fn wait(&self, limit: Msecs) {

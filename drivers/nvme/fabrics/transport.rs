@@ -72,9 +72,12 @@ use rrdma::{
     },
 };
 
-/// Time limit of connecting queues in milliseconds, for any number of them. Each step of the connection manager has
-/// its own.
+/// Time limit of connecting queues in milliseconds, for any number of them; less if `ctrl_loss_tmo` is over before.
+/// Each step of the connection manager has its own.
 const CONNECT: u32 = 30_000;
+
+/// Time that queues have to connect, at least: an attempt may begin when `ctrl_loss_tmo` is over.
+const CONNECT_AT_LEAST: Msecs = Msecs::from_secs(5);
 
 /// Time that each queue adds to [`CONNECT`], in milliseconds. All are connected within one limit, but their regions
 /// are allocated one after the other. Some devices take a millisecond for a region; a queue has at most 256.
@@ -128,7 +131,8 @@ impl Rdma {
 
     /// Returns a connector for this number of queues of the controller.
     fn connector(&self, params: &ConnectParams, queues: u32) -> QueueConnector<'_, CoreRequests> {
-        let limit = EACH_QUEUE.saturating_mul(queues).saturating_add(CONNECT);
+        let limit = params.time_left.max(CONNECT_AT_LEAST).get().min(CONNECT);
+        let limit = EACH_QUEUE.saturating_mul(queues).saturating_add(limit);
         let association = &self.association;
         let controller = ControllerConfig {
             ctrl_id: params.instance,
@@ -249,6 +253,10 @@ impl Transport for Rdma {
             log(params.instance, qid, &error);
             errno_of(&error)
         })
+    }
+
+    fn interrupt(&self) {
+        self.association.wake.complete();
     }
 
     fn retract(queue: &Self::Queue, association: AssociationNumber) {

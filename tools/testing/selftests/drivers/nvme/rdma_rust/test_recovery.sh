@@ -393,6 +393,22 @@ io_fails_before_it_is_given_up() {
 	run dd if="$(disk "$CTRL" 1)" of=/dev/null bs=64k count=1 iflag=direct
 }
 
+# ctrl_loss_tmo is a time, however long each attempt takes that a silent target does not answer.
+is_given_up_on_time_in_a_silence() {
+	local began
+	! driver_is_c || skip "nvme-rdma makes ctrl_loss_tmo / reconnect_delay attempts"
+	start_pair
+	connect "$TARGET4" -l 8
+	start_io
+	silence
+	loses
+	began=$(now)
+	wait_until 60 is_gone "$CTRL" || fail "$CTRL is in state $(ctrl_field "$CTRL" state)"
+	# The last attempt may begin at the end of the time. It has 6 s, and the device takes 2 s to clean up.
+	within "the controller was given up after" 7000 $(($(now) - began)) 8000
+	io_ends
+}
+
 # Time limit of admin commands of nvme-core, in seconds.
 ADMIN_TIMEOUT=60
 
@@ -480,6 +496,7 @@ disconnect_while_it_reconnects() {
 
 # During an attempt that waits for a silent target.
 disconnect_during_an_attempt() {
+	local began
 	! driver_is_c || skip "nvme-rdma waits until the connection manager gives up"
 	start_pair
 	connect "$TARGET4"
@@ -487,7 +504,9 @@ disconnect_during_an_attempt() {
 	silence
 	loses
 	wait_until "$SOON" is_trying || fail "no reconnect attempt in progress"
+	began=$(now)
 	disconnect "$CTRL"
+	at_most "the disconnect took" $(($(now) - began)) 5000
 	io_ends
 }
 
@@ -556,6 +575,7 @@ main setup \
 	device_refuses_a_post \
 	is_given_up \
 	io_fails_before_it_is_given_up \
+	is_given_up_on_time_in_a_silence \
 	disconnect_from_silent_target \
 	disconnect_from_silent_target_under_io \
 	disconnect_waits_for_a_slow_disk \
