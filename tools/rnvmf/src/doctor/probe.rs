@@ -40,6 +40,7 @@ pub(crate) fn probe(options: &cli::Doctor, address: Option<Probed<Address>>) -> 
         nqn: options.nqn.clone(),
         interfaces,
         ports: rdma::ports(),
+        creates_elsewhere: rdma::creates_elsewhere(),
         chains: firewall::chains(),
         legacy: firewall::legacy(),
         host: host(options),

@@ -28,6 +28,9 @@ pub(crate) struct Snapshot {
     pub(crate) interfaces: Probed<Vec<Interface>>,
     /// The ports of the RDMA devices of this network namespace.
     pub(crate) ports: Probed<Vec<Port>>,
+    /// A new RDMA device would belong to another network namespace: the RDMA subsystem is in its mode
+    /// `exclusive`, and this is not the initial network namespace.
+    pub(crate) creates_elsewhere: bool,
     /// The nftables chains that packets of this host traverse.
     pub(crate) chains: Probed<Vec<Chain>>,
     /// Whether iptables-legacy has tables; `nft` does not list their rules.
@@ -202,6 +205,9 @@ pub(crate) struct Port {
     /// The device is soft-RoCE.
     #[serde(skip)]
     pub(crate) is_soft: bool,
+    /// The connection manager of InfiniBand and RoCE is loaded, but does not serve the device.
+    #[serde(skip)]
+    pub(crate) lacks_cm: bool,
     /// The GID table without its empty entries.
     #[serde(skip)]
     pub(crate) gids: Vec<Gid>,

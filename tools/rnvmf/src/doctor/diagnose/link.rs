@@ -55,6 +55,7 @@ pub(super) fn diagnose(
     check_lower(egress, port, interfaces)?;
     findings.push(Finding::ok(CHECK, format!("{} is on {name}", port.device)));
     check_state(egress, port)?;
+    check_cm(port)?;
     if port.is_roce {
         findings.extend(check_gid(egress, port)?);
     }
@@ -173,6 +174,11 @@ fn no_device(
     if !places.is_empty() {
         text += &format!("; {}: -w chooses the source address", places.join(", "));
     }
+    if snapshot.creates_elsewhere {
+        text +=
+            ", and each device belongs to one network namespace (mode exclusive, `rdma system`)";
+        return Finding::fault(CHECK, text);
+    }
     // A host with an adapter needs no soft-RoCE.
     if ports.iter().any(|port| !port.is_soft) {
         return Finding::fault(CHECK, text);
@@ -226,6 +232,19 @@ fn check_state(egress: &Egress<'_>, port: &Port) -> Result<(), Finding> {
         port.number
     );
     Err(with_recreate_fix(Finding::fault(CHECK, text), egress, port))
+}
+
+/// Checks that the connection manager serves the device. Soft-RoCE refuses it a second queue pair.
+fn check_cm(port: &Port) -> Result<(), Finding> {
+    if !port.lacks_cm {
+        return Ok(());
+    }
+    let mut text = format!("{} has no connection manager", port.device);
+    if port.is_soft {
+        text += "; soft-RoCE loses it when it moves to another network namespace: \
+                 use the mode shared (`rdma system set netns shared`)";
+    }
+    Err(Finding::fault(CHECK, text))
 }
 
 /// Checks that the source address is a RoCE v2 GID of the device.

@@ -60,6 +60,7 @@ fn rxe0() -> Port {
         netdev: Some("eth0".into()),
         is_roce: true,
         is_soft: true,
+        lacks_cm: false,
         gids: vec![gid("RoCE v2", "eth0")],
         default_type: None,
     }
@@ -94,6 +95,7 @@ fn healthy() -> Snapshot {
         modules: MODULES.map(module).into(),
         interfaces: Ok(vec![loopback(), interface(2, "eth0", HOST, 24)]),
         ports: Ok(vec![rxe0()]),
+        creates_elsewhere: false,
         chains: Ok(Vec::new()),
         legacy: Ok(false),
         host: Ok(HostInfo {
@@ -457,6 +459,11 @@ fn a_device_must_be_on_the_interface() {
             vlan_of(snapshot, "eth1");
         },
     );
+    // A soft-RoCE device would be made in the initial network namespace.
+    fault("link", "belongs to one network namespace", "", |snapshot| {
+        snapshot.ports = Ok(Vec::new());
+        snapshot.creates_elsewhere = true;
+    });
     fault("link", "this kernel has no soft-RoCE", "", |snapshot| {
         snapshot.ports = Ok(Vec::new());
         snapshot.modules[2].loaded = false;
@@ -480,6 +487,16 @@ fn a_device_may_be_on_another_interface() {
     fault("link", text, "", |snapshot| {
         elsewhere(snapshot);
         port(snapshot).is_soft = false;
+    });
+}
+
+#[test]
+fn a_device_must_have_a_connection_manager() {
+    let text = "rxe0 has no connection manager; soft-RoCE loses it";
+    fault("link", text, "", |snapshot| port(snapshot).lacks_cm = true);
+    fault("link", "rxe0 has no connection manager", "", |snapshot| {
+        port(snapshot).is_soft = false;
+        port(snapshot).lacks_cm = true;
     });
 }
 

@@ -23,6 +23,15 @@ pub(super) fn ports() -> Probed<Vec<Port>> {
     Ok(ports)
 }
 
+/// Whether a new RDMA device would belong to another network namespace. `rdma link add` creates it in the
+/// initial one, and only the mode `shared` shows it in all.
+pub(super) fn creates_elsewhere() -> bool {
+    let is_exclusive =
+        read_text(Path::new("/sys/module/ib_core/parameters/netns_mode")).as_deref() == Some("N");
+    let namespace = |of: &str| std::fs::read_link(format!("/proc/{of}/ns/net")).ok();
+    is_exclusive && namespace("1") != namespace("self")
+}
+
 /// Reads the attributes of a port that only sysfs and configfs have. A device that is removed
 /// meanwhile lacks them.
 fn read_attributes(port: &mut Port) {
@@ -34,6 +43,10 @@ fn read_attributes(port: &mut Port) {
         && read_text(&directory.join("link_layer")).as_deref() == Some("Ethernet");
     // Only rdma_rxe defines this attribute, the name of the network interface.
     port.is_soft = device.join("parent").exists();
+    // ib_cm has counters below each port that it serves.
+    port.lacks_cm = port.is_roce
+        && Path::new("/sys/module/ib_cm").exists()
+        && !directory.join("cm_tx_msgs").exists();
     port.gids = gids(&directory);
     let configfs = Path::new("/sys/kernel/config/rdma_cm").join(&port.device);
     port.default_type = read_text(&configfs.join(&number).join("default_roce_mode"));

@@ -193,6 +193,8 @@ device_moved_between_namespaces() {
 	same "exit status of rdma dev set" 0 "$STATUS"
 	expect 1 "${RNVMF[@]}" connect -a "$TARGET4" -n "$NQN" -q "$HOSTNQN"
 	has "$ERRORS" 'connecting failed: rnvmf_rxe1 has no connection manager; .* moves to another network namespace'
+	expect 1 "${RNVMF[@]}" doctor -a "$TARGET4" -n "$NQN" -q "$HOSTNQN"
+	has "$OUTPUT" 'fault *link *rnvmf_rxe1 has no connection manager; .* use the mode shared'
 }
 
 # netns_mode_is exclusive|shared: set the mode of RDMA; return whether that is allowed. It is not while there is
