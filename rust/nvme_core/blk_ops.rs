@@ -125,6 +125,7 @@ impl<T: Transport> BlkOps<T> {
     ///
     /// `hctx` and `bd` are valid. The driver owns the request of `bd` from here on, unless an error
     /// is returned. Called in an RCU read-side critical section.
+    #[inline(never)]
     unsafe extern "C" fn queue_rq(
         hctx: *mut bindings::blk_mq_hw_ctx,
         bd: *const bindings::blk_mq_queue_data,
