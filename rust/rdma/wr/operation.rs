@@ -358,11 +358,13 @@ unsafe extern "C" fn received<T: Complete<E>, E: QpContext>(
     cq: *mut bindings::ib_cq,
     wc: *mut bindings::ib_wc,
 ) {
-    // SAFETY: By the safety requirements.
+    // SAFETY: As in `completed`.
     unsafe {
+        let queue = QueuePair::<E>::of_completion(wc);
+        let slot = (*wc).__bindgen_anon_1.wr_cqe.cast::<Slot<T>>();
         // Returned first, as the handler may post again and need it.
-        QueuePair::<E>::of_completion(wc).rq_credits.put(1);
-        completed::<T, E>(cq, wc);
+        queue.rq_credits.put(1);
+        Operation::from_posted(NonNull::new_unchecked(slot)).complete::<E>(queue, cq, wc);
     }
 }
 
