@@ -96,9 +96,10 @@ impl Counts {
 impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let present = NAMES.iter().zip(self.0).filter(|(_, count)| *count != 0);
-        for (index, (name, count)) in present.enumerate() {
-            let comma = if index == 0 { "" } else { ", " };
-            write!(f, "{comma}{name}: {count}")?;
+        let mut separator = "";
+        for (name, count) in present {
+            write!(f, "{separator}{name}: {count}")?;
+            separator = ", ";
         }
         Ok(())
     }
