@@ -205,7 +205,8 @@ pub(crate) struct Port {
     /// The device is soft-RoCE.
     #[serde(skip)]
     pub(crate) is_soft: bool,
-    /// The connection manager of InfiniBand and RoCE is loaded, but does not serve the device.
+    /// The connection manager of InfiniBand and RoCE is loaded, but does not serve the device. Known in the mode
+    /// `exclusive` only.
     #[serde(skip)]
     pub(crate) lacks_cm: bool,
     /// The GID table without its empty entries.

@@ -26,10 +26,13 @@ pub(super) fn ports() -> Probed<Vec<Port>> {
 /// Whether a new RDMA device would belong to another network namespace. `rdma link add` creates it in the
 /// initial one, and only the mode `shared` shows it in all.
 pub(super) fn creates_elsewhere() -> bool {
-    let is_exclusive =
-        read_text(Path::new("/sys/module/ib_core/parameters/netns_mode")).as_deref() == Some("N");
     let namespace = |of: &str| std::fs::read_link(format!("/proc/{of}/ns/net")).ok();
-    is_exclusive && namespace("1") != namespace("self")
+    is_exclusive() && namespace("1") != namespace("self")
+}
+
+/// Whether each RDMA device belongs to one network namespace (`rdma system`).
+fn is_exclusive() -> bool {
+    read_text(Path::new("/sys/module/ib_core/parameters/netns_mode")).as_deref() == Some("N")
 }
 
 /// Reads the attributes of a port that only sysfs and configfs have. A device that is removed
@@ -43,8 +46,10 @@ fn read_attributes(port: &mut Port) {
         && read_text(&directory.join("link_layer")).as_deref() == Some("Ethernet");
     // Only rdma_rxe defines this attribute, the name of the network interface.
     port.is_soft = device.join("parent").exists();
-    // ib_cm has counters below each port that it serves.
+    // ib_cm has counters below each port that it serves. In the mode shared, only the initial
+    // network namespace has them.
     port.lacks_cm = port.is_roce
+        && is_exclusive()
         && Path::new("/sys/module/ib_cm").exists()
         && !directory.join("cm_tx_msgs").exists();
     port.gids = gids(&directory);

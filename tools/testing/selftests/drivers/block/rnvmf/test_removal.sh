@@ -184,6 +184,9 @@ device_moved_between_namespaces() {
 	defer wait_until "$SOON" netns_mode_is shared
 	wait_until "$SOON" netns_mode_is exclusive || fail "rdma system set netns: $ERRORS"
 	start_pair
+	try rnvmf doctor -a "$HOST4" -n "$NQN" -q "$HOSTNQN"
+	[[ $OUTPUT = *"rnvmf_rxe0 is on rnvmf0"* && $OUTPUT != *"no connection manager"* ]] ||
+		fail "findings of a device that has not moved: $OUTPUT"
 	try rdma dev set rnvmf_rxe1 netns "$HOST_NETNS"
 	if [[ $ERRORS = *"not supported"* ]]; then
 		# It is in this network namespace, where the end of the test does not look for it.
