@@ -707,7 +707,6 @@ impl<D: Scatter> Drop for Region<D> {
     }
 }
 
-#[cold]
 fn leak_data(device: &DeviceRef) {
     pr_err!(
         "{}: the data of a memory region leaks: it was dropped in atomic context, and a peer may access it\n",

@@ -473,7 +473,6 @@ impl<E: QpContext> QueuePair<E> {
         }
     }
 
-    #[cold]
     fn refuse_read(&self) -> Error {
         if !self.read_refused.get() {
             self.read_refused.set(true);

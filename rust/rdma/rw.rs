@@ -329,7 +329,6 @@ where
 }
 
 /// Returns what an error of the credits, or of the core, means. The core returns `EAGAIN` if it has no region left.
-#[cold]
 fn refused(error: Error) -> Refusal {
     match error {
         error if error == EAGAIN => Refusal::Busy,

@@ -69,7 +69,6 @@ impl DataTransfer {
 ///
 /// The status of a command that is refused. If the length is not known, the parameter
 /// `passthru_unknown` decides.
-#[cold]
 pub(super) fn check_passthrough(passed: &PassthroughCommand) -> Result<(), u16> {
     let command = Command::from_bytes(passed.command);
     // nvmet executes these.
