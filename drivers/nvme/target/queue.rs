@@ -36,8 +36,8 @@ pub(crate) use params::{
     QueueParams, //
 };
 use pending::{
-    Attempt,
     Pending,
+    TransferState,
     Waiting, //
 };
 use probe::Probes;
@@ -506,7 +506,6 @@ impl TargetQueue {
     }
 
     /// Passes a copy of a command and its data to nvmet, after its shared receive was posted again.
-    #[cold]
     fn begin_copied(
         queue: &QueuePair<Self>,
         shared: &SharedReceiveQueue<Self>,
@@ -524,7 +523,6 @@ impl TargetQueue {
     }
 
     /// Ends the connection, as there is no memory for a copy of a capsule.
-    #[cold]
     fn cannot_copy(&self, error: Error) {
         self.log(fmt!("no memory for data in a capsule: {error:?}"));
         self.disconnect();
@@ -619,13 +617,13 @@ impl TargetQueue {
     /// Transfers the data of a command, or lets it wait for credits. Sleeps.
     #[inline(always)]
     fn transfer(&self, queue: &QueuePair<Self>, pending: Pending) {
-        let attempt = match self.is_waiting.load(Ordering::Relaxed) {
-            true => Attempt::Waits(pending),
-            false => pending.attempt(queue, &self.reads),
+        let state = match self.is_waiting.load(Ordering::Relaxed) {
+            true => TransferState::Waits(pending),
+            false => pending.begin(queue, &self.reads),
         };
-        match attempt {
-            Attempt::Begun => {}
-            Attempt::Waits(pending) => Self::wait(queue, pending),
+        match state {
+            TransferState::Begun => {}
+            TransferState::Waits(pending) => Self::wait(queue, pending),
         }
     }
 
@@ -657,7 +655,7 @@ impl TargetQueue {
             let Some(pending) = first.resume(queue, self.accepted.queue_id) else {
                 continue;
             };
-            if let Attempt::Waits(pending) = pending.attempt(queue, &self.reads) {
+            if let TransferState::Waits(pending) = pending.begin(queue, &self.reads) {
                 if let Err(
                     InsertError::OutOfCapacity(first) | InsertError::IndexOutOfBounds(first),
                 ) = waiting.insert_within_capacity(0, pending.suspend())

@@ -49,9 +49,9 @@ pub(super) struct Waiting {
     remote: RemoteKey,
 }
 
-/// What an attempt to transfer the data of a command has done.
-pub(super) enum Attempt {
-    /// The transfer has begun, or the command has failed.
+/// How far the transfer of the data of a command is.
+pub(super) enum TransferState {
+    /// It has begun, or the command has failed.
     Begun,
     /// The command must wait for credits.
     Waits(Pending),
@@ -102,18 +102,18 @@ impl Pending {
 
     /// Transfers the data if there are credits. `reads` are those of the queue. Sleeps.
     #[inline(always)]
-    pub(super) fn attempt(mut self, queue: &QueuePair<Endpoint>, reads: &ReadLimit) -> Attempt {
+    pub(super) fn begin(mut self, queue: &QueuePair<Endpoint>, reads: &ReadLimit) -> TransferState {
         // Before the data is allocated, so that the compiler need not keep the data on the stack.
         let Some(context) = self.parsed.private_mut().context.take() else {
             self.fail();
-            return Attempt::Begun;
+            return TransferState::Begun;
         };
         let sgl = match self.transfer.allocate(self.remote.length) {
             Ok(sgl) => sgl,
             Err(error) => {
                 put(&mut self.parsed.private_mut().context, Some(context));
                 self.cannot_transfer(queue, error);
-                return Attempt::Begun;
+                return TransferState::Begun;
             }
         };
         let unprepared = match self.transfer {
@@ -124,14 +124,14 @@ impl Pending {
                         reads.ended();
                         cannot_read(parsed, read);
                     }
-                    return Attempt::Begun;
+                    return TransferState::Begun;
                 }
                 Err(unprepared) => unprepared,
             },
             _ => match context.write(sgl, &self.remote) {
                 Ok(write) => {
                     self.parsed.execute(Data::Write(write));
-                    return Attempt::Begun;
+                    return TransferState::Begun;
                 }
                 Err(unprepared) => unprepared,
             },
@@ -139,10 +139,10 @@ impl Pending {
         let context = Some(unprepared.context);
         put(&mut self.parsed.private_mut().context, context);
         match unprepared.refusal {
-            Refusal::Busy => Attempt::Waits(self),
+            Refusal::Busy => TransferState::Waits(self),
             Refusal::Failed(error) => {
                 self.cannot_transfer(queue, error);
-                Attempt::Begun
+                TransferState::Begun
             }
         }
     }

@@ -57,7 +57,7 @@ struct State {
 }
 
 impl Probes {
-    /// Creates the probes of a queue, of which none is sent. May sleep.
+    /// Creates the probes of a queue. May sleep.
     pub(super) fn new() -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
             state <- new_irq_lock!(State {
