@@ -108,6 +108,10 @@ impl fmt::Display for Counts {
 crate::text::kernel_display!(Counts);
 
 /// A module that was loaded after this one.
+///
+/// # Invariants
+///
+/// `raw` is valid as long as this is in [`MODULES`].
 #[pin_data]
 struct LoadedModule {
     raw: *const bindings::module,
@@ -118,15 +122,13 @@ struct LoadedModule {
     unused: TimedCompletion,
 }
 
-// SAFETY: `raw` is only compared, and used while the module is in `MODULES`.
+// SAFETY: `raw` may be read in any thread, and the other fields are `Send`.
 unsafe impl Send for LoadedModule {}
 // SAFETY: As above; the other fields are `Sync`.
 unsafe impl Sync for LoadedModule {}
 
 global_lock! {
     // SAFETY: `ModuleNotifier::new` initialises it before any use.
-    //
-    // Each module is valid while it is in the list: it is removed before C frees it.
     unsafe(uninit) static MODULES: Mutex<KVec<Arc<LoadedModule>>> = KVec::new();
 }
 
@@ -176,8 +178,11 @@ impl LoadedModule {
         true
     }
 
-    /// Waits until nothing uses the module. Logs every 10 s what does.
+    /// Waits until nothing uses the module, which is in [`MODULES`]. Logs every 10 s what does. Called by
+    /// [`remove`](Self::remove) only.
     fn wait(&self) {
+        // SAFETY: This is in the list: only the caller of this removes it.
+        let name = unsafe { self.name() };
         let mut seconds = 0_u64;
         loop {
             let Some(uses) = self.begin_wait() else {
@@ -186,8 +191,7 @@ impl LoadedModule {
             if !self.unused.wait_timeout(SLOW) {
                 seconds = seconds.saturating_add(10);
                 pr_warn!(
-                    "{}: its unload has waited for {seconds} s for what it has not dropped: {uses}\n",
-                    self.name()
+                    "{name}: its unload has waited for {seconds} s for what it has not dropped: {uses}\n"
                 );
             }
         }
@@ -204,15 +208,23 @@ impl LoadedModule {
         Some(*uses).filter(|uses| !uses.is_empty())
     }
 
-    /// Returns the name of a module in the list.
-    fn name(&self) -> &CStr {
-        // SAFETY: The module is in the list, so it is valid. Its name is NUL-terminated.
+    /// Returns the name of the module.
+    ///
+    /// # Safety
+    ///
+    /// This must be in [`MODULES`] as long as the name is used.
+    unsafe fn name(&self) -> &CStr {
+        // SAFETY: By the type invariant and the safety requirements, `raw` is valid. A module's name ends with NUL.
         unsafe { CStr::from_char_ptr((&raw const (*self.raw).name).cast()) }
     }
 
-    /// Returns whether an address is in the module. The caller has locked the list.
-    fn contains(&self, address: usize) -> bool {
-        // SAFETY: The module is in the list, so it is valid.
+    /// Returns whether an address is in the module.
+    ///
+    /// # Safety
+    ///
+    /// This must be in [`MODULES`], which the caller has locked.
+    unsafe fn contains(&self, address: usize) -> bool {
+        // SAFETY: By the type invariant and the safety requirements, `raw` is valid.
         unsafe { bindings::within_module_core(address as c_ulong, self.raw) }
     }
 }
@@ -238,7 +250,9 @@ impl ModuleUse {
     pub(crate) fn new(kind: UseKind, caller: &'static Location<'static>) -> Result<Self> {
         let address = ptr::from_ref(caller).addr();
         let modules = MODULES.lock();
-        let module = modules.iter().find(|module| module.contains(address));
+        // SAFETY: The module is in the list, which is locked.
+        let is_it = |module: &&Arc<LoadedModule>| unsafe { module.contains(address) };
+        let module = modules.iter().find(is_it);
         let module = module.cloned().ok_or(ENOMEM)?;
         // Counted with the list locked, so that the module is not removed before.
         module
