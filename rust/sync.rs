@@ -39,7 +39,7 @@ pub use completion::TimedCompletion;
 pub(crate) use completion::SLOW;
 pub use deadline::Deadline;
 pub use irq_lock::{IrqLock, IrqLockBackend, IrqLockGuard};
-pub(crate) use later_work::{later, wait_for_later};
+pub(crate) use later_work::{later, wait_for_later, LaterFn};
 pub(crate) use lock_class::new_mutex;
 pub(crate) use module_use::{ModuleNotifier, ModuleUse, UseKind};
 pub use msecs::Msecs;

@@ -15,7 +15,6 @@
 
 mod attributes;
 mod capabilities;
-mod deferred;
 mod gid;
 mod mtu;
 mod name;

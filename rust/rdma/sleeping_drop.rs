@@ -59,13 +59,12 @@ impl<T: OfDevice> Drop for SleepingDrop<T> {
 }
 
 /// Drops `value` in a work item. Any context.
-#[cold]
+///
+/// Inlined, it takes 2 KiB of stack where a queue pair of a sample is dropped (`rrdma_multicast`).
+#[inline(never)]
 fn defer<T: OfDevice>(value: T) {
     let device = value.device().clone();
-    // A function that is not called must not drop it.
-    let value = ManuallyDrop::new(value);
-    let drop_it = move || drop(ManuallyDrop::into_inner(value));
-    if device.defer(GFP_ATOMIC, drop_it).is_err() {
+    if device.defer(GFP_ATOMIC, value, drop).is_err() {
         pr_err!(
             "{}: no memory to drop an object of the device, which leaks: it was dropped in atomic context\n",
             device.name()

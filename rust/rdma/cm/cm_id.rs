@@ -703,14 +703,7 @@ impl OwnedCmId {
     /// it keeps it loaded.
     #[inline(never)]
     fn destroy_later(self) {
-        // A function that is not called must not free it.
-        let mut owned = Some(ManuallyDrop::new(self));
-        let destroy = move || {
-            if let Some(owned) = owned.take() {
-                ManuallyDrop::into_inner(owned).destroy();
-            }
-        };
-        if later(destroy).is_err() {
+        if later(self, Self::destroy).is_err() {
             pr_err!(
                 "no memory to destroy a CM ID, which leaks: it was dropped in atomic context\n"
             );

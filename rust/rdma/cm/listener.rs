@@ -398,14 +398,7 @@ impl Backlog {
     /// As [`close`](Self::close), in a work item. Without memory, the CM IDs leak. Any context.
     #[inline(never)]
     fn close_later(self: Arc<Self>) {
-        // A function that is not called must not free it.
-        let mut backlog = Some(ManuallyDrop::new(self));
-        let close = move || {
-            if let Some(backlog) = backlog.take() {
-                ManuallyDrop::into_inner(backlog).close();
-            }
-        };
-        if later(close).is_err() {
+        if later(self, |backlog| backlog.close()).is_err() {
             pr_err!(
                 "no memory to close a listener, which leaks: it was dropped in atomic context\n"
             );

@@ -7,12 +7,17 @@ use crate::{
     bindings, memory,
     sync::{
         new_mutex,
+        LaterFn,
         Rundown,
         TimedCompletion, //
     },
 };
 use core::ptr::NonNull;
 use kernel::{
+    alloc::{
+        AllocError,
+        Flags, //
+    },
     prelude::*,
     sync::{
         Arc,
@@ -103,6 +108,29 @@ impl DeviceRef {
     pub fn is_removing(&self) -> bool {
         self.0.users.is_closed()
     }
+
+    /// Calls `act` with `value` in a work item, which may sleep for any time. Any context that `flags` allow.
+    ///
+    /// The removal of the device from the driver waits for the work item, and so does the unload of the driver.
+    ///
+    /// # Errors
+    ///
+    /// `AllocError`: without memory, `value` leaks.
+    pub(in crate::rdma) fn defer<T: Send + 'static>(
+        &self,
+        flags: Flags,
+        value: T,
+        act: impl FnOnce(T) + Send + 'static,
+    ) -> Result<(), AllocError> {
+        queue_work(self.clone(), flags, LaterFn::new(value, act, flags)?)
+    }
+}
+
+/// Queues a work item that calls a function of a driver, and then drops the reference to the device. That is code of
+/// this module, as this function is not inlined into others: the driver's may be unloaded then.
+#[inline(never)]
+fn queue_work(device: DeviceRef, flags: Flags, func: LaterFn) -> Result<(), AllocError> {
+    func.queue(device, flags)
 }
 
 /// Completes a completion when the removal of a device begins. Dropping this ends that, and may sleep.

@@ -65,7 +65,6 @@ use crate::{
         TimedCompletion, //
     }, //
 };
-use core::mem::ManuallyDrop;
 use kernel::{
     error::to_result,
     prelude::*,
@@ -210,7 +209,6 @@ impl<E: QpContext> QueuePair<E> {
 
     /// Keeps the queue pair, and drains it in a work item, for as long as that takes. Without memory for a
     /// work item, keeps it for ever. May sleep.
-    #[cold]
     fn drain_later(&self, stuck: Stuck) -> DrainState {
         pr_err!(
             "{}: queue pair {}: cannot drain: {}; its memory is kept until its work requests have completed\n",
@@ -221,17 +219,15 @@ impl<E: QpContext> QueuePair<E> {
         // SAFETY: By the type invariants, this object is in an `Arc`, to which the caller has a reference:
         // the drop does not drain.
         let queue: Arc<Self> = unsafe { ArcBorrow::from_raw(self) }.into();
-        // Dropping a function that is not called must not drop the reference.
-        let queue = ManuallyDrop::new(queue);
-        let drain = move || {
-            let queue = ManuallyDrop::into_inner(queue);
+        let drain = |queue: Arc<Self>| {
             while queue.wait_until_idle().is_err() {
                 fsleep(AGAIN);
             }
             // INVARIANT: As in `drain`.
             *queue.drain_state.lock() = DrainState::Idle;
         };
-        let _ = self.device().defer(GFP_KERNEL, drain);
+        // Without memory, the reference leaks.
+        let _ = self.device().defer(GFP_KERNEL, queue, drain);
         DrainState::GivenUp
     }
 
