@@ -111,7 +111,7 @@ crate::text::kernel_display!(Counts);
 ///
 /// # Invariants
 ///
-/// `raw` is valid as long as this is in [`MODULES`].
+/// `raw` is valid as long as this is in `MODULES`.
 #[pin_data]
 struct LoadedModule {
     raw: *const bindings::module,
@@ -178,7 +178,7 @@ impl LoadedModule {
         true
     }
 
-    /// Waits until nothing uses the module, which is in [`MODULES`]. Logs every 10 s what does. Called by
+    /// Waits until nothing uses the module, which is in `MODULES`. Logs every 10 s what does. Called by
     /// [`remove`](Self::remove) only.
     fn wait(&self) {
         // SAFETY: This is in the list: only the caller of this removes it.
@@ -212,7 +212,7 @@ impl LoadedModule {
     ///
     /// # Safety
     ///
-    /// This must be in [`MODULES`] as long as the name is used.
+    /// This must be in `MODULES` as long as the name is used.
     unsafe fn name(&self) -> &CStr {
         // SAFETY: By the type invariant and the safety requirements, `raw` is valid. A module's name ends with NUL.
         unsafe { CStr::from_char_ptr((&raw const (*self.raw).name).cast()) }
@@ -222,7 +222,7 @@ impl LoadedModule {
     ///
     /// # Safety
     ///
-    /// This must be in [`MODULES`], which the caller has locked.
+    /// This must be in `MODULES`, which the caller has locked.
     unsafe fn contains(&self, address: usize) -> bool {
         // SAFETY: By the type invariant and the safety requirements, `raw` is valid.
         unsafe { bindings::within_module_core(address as c_ulong, self.raw) }
