@@ -107,6 +107,11 @@ reservations() {
 	run nvme resv-register "$DISK" --crkey=0x1234 --rrega=1
 }
 
+# disk_has_zones NUMBER: $DISK has so many zones.
+disk_has_zones() {
+	[ "$(<"/sys/block/${DISK##*/}/queue/nr_zones")" -eq "$1" ]
+}
+
 # The kernel's target passes zoned devices on. Zones have 4 MiB.
 zoned() {
 	backend_memory zoned 32 4096 zoned=1 zone_size=4
@@ -114,7 +119,8 @@ zoned() {
 	connect "$TARGET4"
 	wait_until "$SOON" has_disk "$CTRL" 2 || fail "$CTRL has no namespace 2"
 	same "model" host-managed "$(<"/sys/block/${DISK##*/}/queue/zoned")"
-	same "zones" 8 "$(<"/sys/block/${DISK##*/}/queue/nr_zones")"
+	# nvme_mpath_add_disk() sets the number of zones after the disk is added.
+	wait_until "$SOON" disk_has_zones 8 || fail "zones: $(<"/sys/block/${DISK##*/}/queue/nr_zones")"
 	# fio writes at the write pointers, and verifies.
 	run fio --name=zones --filename="$DISK" --direct=1 --ioengine=libaio --zonemode=zbd --rw=write \
 		--bs=64k --size=16m --iodepth=4 --verify=crc32c --verify_fatal=1 --verify_state_save=0
