@@ -28,6 +28,11 @@ class Failures(unittest.TestCase):
             failed("1..3", "# good", "ok 1 one", "# why", "not ok 2 two", "# more", "ok 3 three"),
             ["failed: 7.3 test_x.sh: 2 two", "  | # why"])
 
+    def test_name(self):
+        test = ktap.Test("7.3 test_x.sh")
+        self.assertEqual([test.see(line) for line in ("1..2", "ok 1 one", "# why", "not ok 2 two")],
+                         [None, "7.3 test_x.sh: 1 one", None, "7.3 test_x.sh: 2 two"])
+
     def test_killed(self):
         self.assertEqual(
             failed("1..1", "# slow", status=124),

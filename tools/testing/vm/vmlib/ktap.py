@@ -21,12 +21,13 @@ class Tally:
     """Results of tests: the number that passed, and a text for each failure and each skip.
 
     The first line of a failure names the test; the others are what it printed last. `took` has the
-    duration of each selftest: pairs of seconds and a name.
+    duration of each selftest, `cases` that of each case: pairs of seconds and a name.
     """
 
     def __init__(self):
         self.passed = 0
         self.took = []
+        self.cases = []
         self.failures = []
         self.skips = []
 
@@ -50,6 +51,7 @@ class Tally:
         self.failures += other.failures
         self.skips += other.skips
         self.took += other.took
+        self.cases += other.cases
 
     def cargo(self, what, lines, status):
         """Count the results in the output of `cargo test`; a failed run is at least one failure."""
@@ -79,7 +81,7 @@ class Test:
         self._printed = collections.deque(maxlen=REPEATED)
 
     def see(self, line):
-        """Handle a line that the test printed."""
+        """Handle a line that the test printed; return the name of the case whose result it is."""
         plan = _PLAN.match(line)
         result = _RESULT.match(line)
         if plan:
@@ -88,8 +90,10 @@ class Test:
                 self._skips.append(f"{self.name}: {plan[2] or 'no reason given'}")
         elif result:
             self._result(*result.groups())
+            return f"{self.name}: {result[2]} {result[3].strip()}"
         elif line.strip():
             self._printed.append(line.strip())
+        return None
 
     def _result(self, negation, number, text, directive, reason):
         what = f"{self.name}: {number} {text.strip()}".rstrip()

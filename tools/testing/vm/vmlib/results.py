@@ -34,6 +34,7 @@ class Reader:
         self._neighbour = neighbour
         self._test = None
         self._began = 0.0
+        self._case_began = 0.0
         self._output = []
         self._partial = b""
 
@@ -59,7 +60,8 @@ class Reader:
         elif end and self._test:
             self._finish(int(end[1]))
         elif self._test and line.startswith("# "):
-            self._test.see(line[2:])
+            if case := self._test.see(line[2:]):
+                self._took(case)
             if self._neighbour:
                 self._neighbour.see(line[2:])
 
@@ -68,7 +70,13 @@ class Reader:
         note(f"{title} ...")
         self.begun = name
         self._test = ktap.Test(title)
-        self._began = time.monotonic()
+        self._began = self._case_began = time.monotonic()
+
+    def _took(self, case):
+        """Note the time from the end of the last case to that of this one."""
+        now = time.monotonic()
+        self._tally.cases.append((now - self._case_began, case))
+        self._case_began = now
 
     def _finish(self, status):
         self._test.end(status, self._tally)
