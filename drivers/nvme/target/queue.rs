@@ -679,17 +679,9 @@ impl TargetQueue {
             return Self::release_unless_live(queue, request);
         }
         slots.free.push(request);
-        if slots.parked.is_empty() {
-            return;
-        }
-        let next = slots.next();
-        drop(slots);
-        if let Some((parked, request)) = next {
-            Self::begin_parked(queue, parked, request);
-        }
     }
 
-    /// As [`release`](Self::release), for a queue that had no controller, or was stopped.
+    /// As [`release`](Self::release), for a queue that has parked capsules, had no controller, or was stopped.
     #[cold]
     fn release_unless_live(queue: &QueuePair<Self>, request: Request<Rdma>) {
         let this = queue.context();
@@ -703,7 +695,7 @@ impl TargetQueue {
             }
             if slots.phase == Phase::Connecting {
                 slots.phase = match this.sq.controller() {
-                    Some(_) => Phase::Live,
+                    Some(_) => slots.live(),
                     None => Phase::Unconnected,
                 };
             }

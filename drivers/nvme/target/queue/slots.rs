@@ -139,8 +139,10 @@ pub(super) enum Phase {
     Unconnected,
     /// No: the queue had no controller when it began its only command.
     Connecting,
-    /// Yes.
+    /// Yes, at once: no capsule is parked.
     Live,
+    /// Yes, when a slot is free, the parked capsules first.
+    Parking,
     /// No: the connection is to end.
     Stopped,
     /// No: the connection has ended, and slots are dropped when they become free.
@@ -151,9 +153,17 @@ impl<R: Link> Slots<R> {
     /// Takes a slot for a capsule that arrives; `None` if it must be parked.
     #[inline(always)]
     pub(super) fn take(&mut self) -> Option<R> {
-        match self.phase == Phase::Live && self.parked.is_empty() {
-            true => self.free.pop(),
-            false => None,
+        match self.phase {
+            Phase::Live => self.free.pop(),
+            _ => None,
+        }
+    }
+
+    /// Returns the phase of a queue with a controller.
+    pub(super) fn live(&self) -> Phase {
+        match self.parked.is_empty() {
+            true => Phase::Live,
+            false => Phase::Parking,
         }
     }
 
@@ -161,17 +171,21 @@ impl<R: Link> Slots<R> {
     /// no command may start.
     #[cold]
     pub(super) fn next(&mut self) -> Option<(Parked, R)> {
-        let next = match self.phase {
-            Phase::Unconnected => Phase::Connecting,
-            Phase::Live => Phase::Live,
-            _ => return None,
-        };
         if self.parked.is_empty() {
             return None;
         }
+        let connected = match self.phase {
+            Phase::Unconnected => false,
+            Phase::Live | Phase::Parking => true,
+            _ => return None,
+        };
         let request = self.free.pop()?;
-        self.phase = next;
-        Some((self.parked.remove(0).ok()?, request))
+        let parked = self.parked.remove(0).ok()?;
+        self.phase = match connected {
+            true => self.live(),
+            false => Phase::Connecting,
+        };
+        Some((parked, request))
     }
 
     /// Parks a capsule, and returns the first parked one to start if a slot was freed meanwhile.
@@ -188,10 +202,13 @@ impl<R: Link> Slots<R> {
         if self.parked.len() >= most {
             return Err(parked);
         }
-        match self.parked.push_within_capacity(parked) {
-            Ok(()) => Ok(self.next()),
-            Err(PushError(parked)) => Err(parked),
+        if let Err(PushError(parked)) = self.parked.push_within_capacity(parked) {
+            return Err(parked);
         }
+        if self.phase == Phase::Live {
+            self.phase = Phase::Parking;
+        }
+        Ok(self.next())
     }
 }
 
