@@ -56,16 +56,17 @@ def _outcome(test, world):
     return "ok"
 
 
-def run(tests, world, arguments):
-    """Run the tests, and return the exit status.
+def run(tests, last, world):
+    """Run the tests that the file's arguments choose, then `last`; return the exit status.
 
-    `arguments` are names of tests to run (none: all), or `-NAME` for tests that do not run. Each
+    The arguments are names of tests to run (none: all), or `-NAME` for tests that do not run. Each
     test gets `world` as its argument; `world.clean_up()` runs after each test.
     """
+    arguments = sys.argv[1:]
     without = {word[1:] for word in arguments if word.startswith("-")}
     only = set(arguments) - {f"-{name}" for name in without}
     chosen = [test for test in tests if (not only or test.__name__ in only)
-              and test.__name__ not in without]
+              and test.__name__ not in without] + [last]
     print(f"TAP version 13\n1..{len(chosen)}", flush=True)
     failed = skipped = 0
     for number, test in enumerate(chosen, 1):
