@@ -24,18 +24,13 @@ start() {
 	connect "$TARGET4" "$@"
 }
 
-# logged PATTERN: whether the kernel log of this test has a line of the disk that matches.
-logged() {
-	[ "$(kernel_log | grep -c "${CTRL}n1: .*$1")" -gt 0 ]
-}
-
 # A failover as an array does it, under verified writes.
 changes_under_io() {
 	local state
 	start
 	start_verify
 	ana change
-	wait_until "$SOON" logged 'asymmetric access .*: retrying' || fail "no line about the path errors"
+	wait_for_log "$SOON" "${CTRL}n1: .*asymmetric access .*: retrying" || fail "no line about the path errors"
 	for state in optimized change inaccessible change optimized change non-optimized; do
 		ana "$state"
 		sleep 0.5

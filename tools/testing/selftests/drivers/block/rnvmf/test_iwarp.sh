@@ -132,14 +132,10 @@ in_flight_writes_are_held() {
 	writer=$!
 	defer end_process $writer
 	loses
-	wait_until "$SOON" holds_writes || fail "no write is held: $(kernel_log | grep "$CTRL")"
+	wait_for_log "$SOON" "$CTRL: holding in-flight writes for" || fail "no write is held: $(kernel_log | grep "$CTRL")"
 	silence_ends_here
 	comes_back
 	wait $writer || fail "the write failed: $(<"$SCRATCH/errors")"
-}
-
-holds_writes() {
-	[ "$(logged "$CTRL: holding in-flight writes for")" -gt 0 ]
 }
 
 device_comes_back_under_io() {

@@ -395,15 +395,11 @@ connected_again() {
 	[ "$(count connect)" -ge 3 ]
 }
 
-log_has() {
-	[ "$(logged "$1")" -gt 0 ]
-}
-
 # After a failed Asynchronous Event Request the host sends no further one, and works without events.
 tells_no_events() {
 	EVENTS=1 hostile event status 0x4105
 	connect_hostile
-	wait_until "$FOLLOWED" log_has "$CTRL: no more asynchronous events: " ||
+	wait_for_log "$FOLLOWED" "$CTRL: no more asynchronous events: " ||
 		fail "the failed Asynchronous Event Request is not in the log"
 	run rnvmf rescan "$CTRL"
 	same events 1 "$(count event || true)"

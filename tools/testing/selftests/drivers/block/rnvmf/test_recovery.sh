@@ -77,7 +77,7 @@ address_moves_under_io() {
 	wait_until "$SOON" nothing_in_flight || fail "requests are in flight after fio was stopped"
 	target_is_at 02:00:00:00:00:99
 	loses
-	wait_until "$SOON" log_has "$CTRL: .*the target does not answer" || fail "the cause is not in the log"
+	wait_for_log "$SOON" "$CTRL: .*the target does not answer" || fail "the cause is not in the log"
 	io_goes_on
 	# Each attempt fails, because no host has that address.
 	wait_until "$SOON" tries_again || fail "no reconnect attempts: $OUTPUT"
@@ -93,11 +93,6 @@ io_goes_on() {
 
 nothing_in_flight() {
 	[ "$(tr -d ' \n' <"/sys/block/${CTRL}n1/inflight")" = 00 ]
-}
-
-# log_has PATTERN: whether the kernel log of this test has a line that matches.
-log_has() {
-	[ "$(logged "$1")" -gt 0 ]
 }
 
 again_and_again() {

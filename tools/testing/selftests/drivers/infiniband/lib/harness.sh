@@ -248,6 +248,40 @@ logged_as() {
 	grep -cE "^kern *:$1 *: .*($2)" <<<"${LOG[*]}" || true
 }
 
+# wait_for_log SECONDS PATTERN [COUNT]: wait until COUNT (default: 1) kernel log lines of this test match; fail after
+# SECONDS * SLOWDOWN.
+wait_for_log() {
+	wait_for_log_after "$LOG_MARK" "$@"
+}
+
+# wait_for_log_after MARK SECONDS PATTERN [COUNT]: as wait_for_log, with the lines after the one with MARK. No process
+# starts while it waits: a call of dmesg every 100 ms takes a third of an emulated CPU.
+wait_for_log_after() {
+	local mark=$1 pattern=$3 left=${4:-1} follow lines line last
+	local end=$((${EPOCHREALTIME/[.,]/} + $2 * SLOWDOWN * 1000000))
+	exec {follow}< <(exec dmesg --follow)
+	last=$!
+	exec {lines}< <(exec grep --line-buffered -E -e "$mark" -e "$pattern" <&"$follow")
+	while [ "$left" -gt 0 ] && read_until "$end" "$lines"; do
+		if [ -z "$mark" ]; then
+			left=$((left - 1))
+		elif [[ $line = *"$mark"* ]]; then
+			mark=
+		fi
+	done
+	kill "$last" 2>/dev/null || true
+	exec {follow}<&- {lines}<&-
+	[ "$left" = 0 ]
+}
+
+# read_until END FD: set `line` to the next line of a file; fail if there is none at END, in microseconds.
+read_until() {
+	local left=$(($1 - ${EPOCHREALTIME/[.,]/})) micros
+	[ $left -gt 0 ] || return 1
+	printf -v micros '%06d' $((left % 1000000))
+	read -r -t "$((left / 1000000)).$micros" -u "$2" line
+}
+
 # Fail and print the faults, if the kernel reported any since `start_log`.
 log_is_clean() {
 	local log faults

@@ -92,7 +92,7 @@ unloads_with_each_kind() {
 	for kind in none 'polled by the core, SoftIrq' 'polled by the core, UnboundWorkqueue' \
 		'polled by the core, shared' 'polled by the consumer$'; do
 		queues "$OWN4" messages=1500
-		[ "$kind" = none ] || wait_until 60 sample_says "^$kind" || fail "$(sample_log)"
+		[ "$kind" = none ] || sample_will_say 60 "^$kind" || fail "$(sample_log)"
 		began=$(now)
 		sample_unload
 		took=$(($(now) - began))

@@ -125,7 +125,7 @@ client_is_killed_when_it_has_asked() {
 		serves "$OWN4"
 		asks client 1 hurry
 		peer_result client
-		wait_until 5 sample_says '^failed' || true
+		sample_will_say 5 '^failed' || true
 		! sample_says '^failed' ||
 			sample_fails '^(queue pair|accept): accepting: (rejected: |timed out|error -22$)'
 		unloads_soon
@@ -388,7 +388,7 @@ link_down_under_transfers() {
 	pings_cross
 	cable_off
 	# If it is the client's turn, the sample waits until its time-out.
-	wait_until 20 sample_says '^failed' || true
+	sample_will_say 20 '^failed' || true
 	! sample_says '^failed' || sample_fails '^(read|write|sink): '
 	unloads_soon
 	peer_stop rping

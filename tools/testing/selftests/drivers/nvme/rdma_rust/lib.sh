@@ -211,9 +211,9 @@ logs() {
 	[ "$(logged "$1")" -gt 0 ]
 }
 
-# tries_again: whether a reconnect attempt has failed.
-tries_again() {
-	[ "$(logged "$CTRL: Failed reconnect attempt")" -gt 0 ]
+# will_try_again: wait until a reconnect attempt has failed.
+will_try_again() {
+	wait_for_log "$SOON" "$CTRL: Failed reconnect attempt"
 }
 
 # is_trying: whether a reconnect attempt has created RDMA objects.

@@ -71,7 +71,7 @@ recovers() {
 	hostile "$@"
 	connect_hostile
 	start_trap "${1#trap-}"
-	wait_until "$SOON" has_lost || fail "no error recovery: $(kernel_log | tail -3)"
+	wait_for_log "$SOON" "$CTRL: .*starting error recovery" || fail "no error recovery: $(kernel_log | tail -3)"
 	driver_is_c || has_cause "$pattern"
 	kill -USR1 "$TARGET"
 	wait_until 30 process_ended "$TRAP" || fail "the I/O did not end: $(kernel_log | tail -3)"
@@ -79,10 +79,6 @@ recovers() {
 	comes_back
 	compare 65536
 	leave
-}
-
-has_lost() {
-	[ "$(logged "$CTRL: .*starting error recovery")" -gt 0 ]
 }
 
 # has_cause PATTERN: fail unless the first loss has one line, with a cause that matches. A second loss may follow
@@ -159,7 +155,7 @@ invalidates_another_key() {
 	first=$TRAP
 	wait_until "$SOON" count trap-read >"$SCRATCH/count" || fail "the target received no read"
 	start_trap read
-	wait_until "$SOON" has_lost || fail "no error recovery: $(kernel_log | tail -3)"
+	wait_for_log "$SOON" "$CTRL: .*starting error recovery" || fail "no error recovery: $(kernel_log | tail -3)"
 	driver_is_c || has_cause 'another request'
 	kill -USR1 "$TARGET"
 	wait_until 30 process_ended "$TRAP" || fail "the second read did not end: $(kernel_log | tail -3)"
@@ -177,7 +173,7 @@ lost_while_firmware_is_activated() {
 	EVENTS=0 FIRST=1 hostile trap-read activate
 	connect_hostile
 	start_trap read
-	driver_is_c || wait_until "$SOON" has_lost || fail "no error recovery: $(kernel_log | tail -3)"
+	driver_is_c || wait_for_log "$SOON" "$CTRL: .*starting error recovery" || fail "no error recovery: $(kernel_log | tail -3)"
 	comes_back
 	wait_until 30 process_ended "$TRAP" || fail "the read did not end: $(kernel_log | tail -3)"
 	wait "$TRAP" || fail "the read failed: $(<"$SCRATCH/trap")"
@@ -193,7 +189,7 @@ becomes_administrative() {
 	AFTER=1 hostile controller poke 3 111 1
 	connect_hostile
 	try nvme reset "/dev/$CTRL"
-	wait_until "$SOON" logs "$CTRL: the target no longer has I/O queues" ||
+	wait_for_log "$SOON" "$CTRL: the target no longer has I/O queues" ||
 		fail "no refusal in the log: $(kernel_log | tail -5)"
 	[ "$(ctrl_field "$CTRL" state)" != live ] || fail "$CTRL is live"
 }
@@ -242,7 +238,7 @@ times_out() {
 		echo $((500 * SLOWDOWN)) >"$limit"
 	done
 	start_trap read
-	wait_until "$SOON" has_lost || fail "no error recovery: $(kernel_log | tail -3)"
+	wait_for_log "$SOON" "$CTRL: .*starting error recovery" || fail "no error recovery: $(kernel_log | tail -3)"
 	logs "$CTRL: I/O tag [0-9]+ \([0-9a-f]{4}\) opcode 0x2 \((Read|I/O Cmd)\) QID [12] timeout" ||
 		fail "no line of the time-out: $(kernel_log | grep -F 'I/O tag')"
 	kill -USR1 "$TARGET"

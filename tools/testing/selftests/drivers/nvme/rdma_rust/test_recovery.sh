@@ -20,12 +20,12 @@ target_comes_back_under_io() {
 	start_verify
 	port_goes
 	loses
-	wait_until "$SOON" tries_again || fail "no reconnect attempt failed"
+	will_try_again || fail "no reconnect attempt failed"
 	port_is_back
 	comes_back
 	is_verified
 	# nvme_rdma_rust logs it when the controller is live.
-	wait_until "$SOON" logs "$CTRL: Successfully reconnected" || fail "no line of the reconnect: $(kernel_log)"
+	wait_for_log "$SOON" "$CTRL: Successfully reconnected" || fail "no line of the reconnect: $(kernel_log)"
 	same "lines with the cause" 1 "$(logged "$CTRL: .*starting error recovery")"
 	same "lines of the reconnect" 1 "$(logged "$CTRL: Successfully reconnected")"
 }
@@ -53,7 +53,7 @@ comes_back_with_smaller_queues() {
 	port_goes
 	loses
 	port_is_back_with 16
-	wait_until "$SOON" logs "$CTRL: the target no longer supports queues of 128 entries, only 1" ||
+	wait_for_log "$SOON" "$CTRL: the target no longer supports queues of 128 entries, only 1" ||
 		fail "no refusal in the log: $(kernel_log)"
 	port_goes
 	port_is_back_with 256
@@ -315,7 +315,7 @@ holds_run_at_once() {
 	done
 	loses
 	began=$(now)
-	wait_until 70 logs "$CTRL: Reconnecting in" || fail "the queues are still held after 70 s"
+	wait_for_log 70 "$CTRL: Reconnecting in" || fail "the queues are still held after 70 s"
 	within "the holds took" $((10000 * SLOWDOWN)) $(($(now) - began)) 12000
 	silence_ends
 	comes_back
@@ -489,7 +489,7 @@ disconnect_while_it_reconnects() {
 	start_io
 	port_goes
 	loses
-	wait_until "$SOON" tries_again || fail "no reconnect attempt failed"
+	will_try_again || fail "no reconnect attempt failed"
 	disconnect "$CTRL"
 	io_ends
 }

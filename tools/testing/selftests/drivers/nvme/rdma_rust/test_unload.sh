@@ -42,7 +42,7 @@ while_waiting_to_reconnect() {
 	connect "$TARGET4"
 	port_goes
 	loses
-	wait_until "$SOON" tries_again || fail "no reconnect attempt failed"
+	will_try_again || fail "no reconnect attempt failed"
 	unloads
 }
 

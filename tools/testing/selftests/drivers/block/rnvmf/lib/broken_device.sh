@@ -20,10 +20,6 @@ has_no_second_disk() {
 	! has_a_second_disk
 }
 
-log_tells() {
-	[ "$(logged "$1")" -gt 0 ]
-}
-
 # The device has no memory for an Asynchronous Event Request. Without one the target reports no events. NO_EVENTS is
 # the line of the loss.
 event_request_is_refused() {
@@ -34,7 +30,7 @@ event_request_is_refused() {
 	# An event, after which the host sends the next request.
 	backend_memory other 16 512
 	target_namespace "$NQN" 2 "$BACKEND"
-	wait_until "$SOON" log_tells "$CTRL: $NO_EVENTS" ||
+	wait_for_log "$SOON" "$CTRL: $NO_EVENTS" ||
 		fail "no line with the cause: $(kernel_log | tail -5)"
 	comes_back
 	wait_until "$SOON" has_a_second_disk || fail "the disk of an added namespace does not exist"
@@ -56,7 +52,7 @@ completions_come_late() {
 	dd if=/dev/zero of="$path" bs=4k count=1 oflag=direct 2>"$SCRATCH/writes" &
 	writes=$!
 	defer end_process $writes
-	wait_until 90 keeps_requests 2 || fail "no lines of the commands: $(kernel_log | tail -5)"
+	wait_for_log 90 "$CTRL: command [0-9]+ on queue 1: never completed by the RDMA device" 2 || fail "no lines of the commands: $(kernel_log | tail -5)"
 	! process_ended $reads || fail "the read ended, but the device may access its data: $(<"$SCRATCH/reads")"
 	! process_ended $writes || fail "the write ended, but the device may access its data: $(<"$SCRATCH/writes")"
 	run modprobe -r rrdma_test_liar
@@ -67,9 +63,4 @@ completions_come_late() {
 	wait $writes || status=$?
 	same "exit status of the write" "$WRITE_ENDS" $status
 	same "lines about dropped requests" 0 "$(logged 'dropped without')"
-}
-
-# keeps_requests NUMBER: whether the log tells that the device keeps this number of requests.
-keeps_requests() {
-	[ "$(logged "$CTRL: command [0-9]+ on queue 1: never completed by the RDMA device")" = "$1" ]
 }

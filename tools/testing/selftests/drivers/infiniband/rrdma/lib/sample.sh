@@ -82,15 +82,23 @@ sample_says() {
 	[ -n "$SAID" ]
 }
 
+# sample_will_say SECONDS PATTERN: wait until a log line of the module matches; fail after SECONDS * SLOWDOWN. SAID is set
+# to the lines that match then.
+sample_will_say() {
+	local pattern=$2
+	[[ $pattern = ^* ]] || pattern="^.*$pattern"
+	wait_for_log_after "$SAMPLE_MARK" "$1" "\\] $SAMPLE: (${pattern#^})" && sample_says "$2"
+}
+
 # sample_waits PATTERN: wait until a log line of the module matches; fail after 15 s.
 sample_waits() {
-	wait_until 15 sample_says "$1" || fail "$SAMPLE did not log '$1': $(sample_log | tail -5)"
+	sample_will_say 15 "$1" || fail "$SAMPLE did not log '$1': $(sample_log | tail -5)"
 }
 
 # sample_result [SECONDS]: wait until the module has ended its task. RESULT is its last line, which
 # begins with "done: ", "failed: " or "stopped at ".
 sample_result() {
-	wait_until "${1:-30}" sample_says '^(done|failed|stopped)' ||
+	sample_will_say "${1:-30}" '^(done|failed|stopped)' ||
 		fail "$SAMPLE did not end its task: $(sample_log | tail -5)"
 	RESULT=$SAID
 }
