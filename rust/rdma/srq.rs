@@ -60,7 +60,12 @@ use crate::{
         },
         device::{
             Capabilities,
-            Device, //
+            Device,
+            DeviceRef, //
+        },
+        sleeping_drop::{
+            OfDevice,
+            SleepingDrop, //
         },
     },
     sync::new_mutex, //
@@ -127,6 +132,11 @@ struct Destination {
 
 /// A queue of receives that several queue pairs with context `E` share.
 ///
+/// Dropping it sleeps. In atomic context, a work item drops it, and its operations.
+pub struct SharedReceiveQueue<E: QpContext>(SleepingDrop<Pin<KBox<OwnedSrq<E>>>>);
+
+/// A shared receive queue of a device. Dropping this sleeps.
+///
 /// Only the device can still use a queue that is being dropped, with an event. Destroying the queue
 /// waits for the event handler, and the closure that handles events is freed afterwards. Queue
 /// pairs hold references to the queue.
@@ -137,7 +147,7 @@ struct Destination {
 ///   object, which is pinned.
 /// - `table` owns all posted operations.
 #[pin_data(PinnedDrop)]
-pub struct SharedReceiveQueue<E: QpContext> {
+struct OwnedSrq<E: QpContext> {
     raw: NonNull<bindings::ib_srq>,
     told: KBox<dyn Fn(Event) + Send + Sync>,
     // Dropped after `raw` was destroyed, because posted receives name the operations in it.
@@ -150,10 +160,16 @@ pub struct SharedReceiveQueue<E: QpContext> {
 }
 
 // SAFETY: The verbs on the queue may be called from any thread; the other fields are `Send`.
-unsafe impl<E: QpContext> Send for SharedReceiveQueue<E> {}
+unsafe impl<E: QpContext> Send for OwnedSrq<E> {}
 // SAFETY: The verbs on the queue may be called by several threads at once; the other fields are
 // `Sync`.
-unsafe impl<E: QpContext> Sync for SharedReceiveQueue<E> {}
+unsafe impl<E: QpContext> Sync for OwnedSrq<E> {}
+
+impl<E: QpContext> OfDevice for Pin<KBox<OwnedSrq<E>>> {
+    fn device(&self) -> &DeviceRef {
+        self.pd.device()
+    }
+}
 
 impl<E: QpContext> SharedReceiveQueue<E> {
     /// Creates a queue of `pd` with room for `receives` receives of one piece (`ib_create_srq`). May
@@ -197,7 +213,7 @@ impl<E: QpContext> SharedReceiveQueue<E> {
             return Err(EINVAL);
         }
         let told: KBox<dyn Fn(Event) + Send + Sync> = KBox::new(told, GFP_KERNEL)?;
-        let init = try_pin_init!(&this in Self {
+        let init = try_pin_init!(&this in OwnedSrq {
             told,
             table <- Table::new(),
             _: { table.grow::<E>(receives as usize, |_| Ok(()))? },
@@ -210,12 +226,13 @@ impl<E: QpContext> SharedReceiveQueue<E> {
                     max_sge: sges,
                     ..pin_init::zeroed()
                 };
-                create(&pd, attr, Some(Self::event), this.as_ptr().cast())?
+                create(&pd, attr, Some(OwnedSrq::<E>::event), this.as_ptr().cast())?
             },
             pd,
             _context: PhantomData,
         }? Error);
-        Arc::pin_init(init, GFP_KERNEL)
+        let owned = KBox::pin_init(init, GFP_KERNEL)?;
+        Ok(Arc::new(Self(SleepingDrop::new(owned)), GFP_KERNEL)?)
     }
 
     /// Posts a receive for any of the queue pairs (`ib_post_srq_recv`). Any context.
@@ -231,15 +248,15 @@ impl<E: QpContext> SharedReceiveQueue<E> {
     pub fn post<T: Receive<E>>(&self, operation: Operation<T>) -> Result<(), Unposted<T>> {
         let fail = |(error, operation)| Unposted { error, operation };
         let post = |body: &mut T, cqe| {
-            with_receive_wr(body, self.pd.local_memory(), cqe, |request| {
+            with_receive_wr(body, self.0.pd.local_memory(), cqe, |request| {
                 // SAFETY: `raw` is alive by the type invariant. The work request is well-formed. The
                 // memory that it names belongs to the operation, which `table` owns.
-                to_result(unsafe { bindings::ib_post_srq_recv(self.raw.as_ptr(), request) })
+                to_result(unsafe { bindings::ib_post_srq_recv(self.0.raw.as_ptr(), request) })
             })
         };
         // SAFETY: The queue pairs that use this queue have context `E`. The table is dropped after
         // all of them and the queue were destroyed.
-        unsafe { self.table.post(operation, post) }.map_err(fail)
+        unsafe { self.0.table.post(operation, post) }.map_err(fail)
     }
 
     /// Arms the limit (`ib_modify_srq`): [`Event::LimitReached`] is reported once when fewer than
@@ -251,7 +268,7 @@ impl<E: QpContext> SharedReceiveQueue<E> {
     ///
     /// `EINVAL` if `limit` exceeds the capacity, or any error of the driver.
     pub fn arm_limit(&self, limit: u32) -> Result {
-        if limit as usize > self.table.len() {
+        if limit as usize > self.0.table.len() {
             return Err(EINVAL);
         }
         let attributes = bindings::ib_srq_attr {
@@ -270,7 +287,7 @@ impl<E: QpContext> SharedReceiveQueue<E> {
     /// - `EINVAL`: the new size exceeds the device's limit.
     /// - `ENOMEM`, or any error of the driver.
     pub fn grow(&self, receives: u32) -> Result {
-        let limits = self.pd.device().attributes();
+        let limits = self.0.pd.device().attributes();
         if !limits.capabilities.contains(Capabilities::SRQ_RESIZE) {
             return Err(EOPNOTSUPP);
         }
@@ -279,9 +296,9 @@ impl<E: QpContext> SharedReceiveQueue<E> {
             return Err(EINVAL);
         }
         // Held until the queue has grown: a queue pair that is created meanwhile needs entries for all.
-        let mut destinations = self.destinations.lock();
+        let mut destinations = self.0.destinations.lock();
         grow_all(&mut destinations, receives)?;
-        let grown = self.table.grow::<E>(receives as usize, |total| {
+        let grown = self.0.table.grow::<E>(receives as usize, |total| {
             let max_wr = u32::try_from(total)?;
             if max_wr > limits.max_srq_wr {
                 return Err(EINVAL);
@@ -304,7 +321,7 @@ impl<E: QpContext> SharedReceiveQueue<E> {
         which: bindings::ib_srq_attr_mask,
     ) -> Result {
         // SAFETY: `raw` is alive by the type invariant, and the attributes are valid for the call.
-        to_result(unsafe { bindings::ib_modify_srq(self.raw.as_ptr(), &mut attributes, which) })
+        to_result(unsafe { bindings::ib_modify_srq(self.0.raw.as_ptr(), &mut attributes, which) })
     }
 
     /// Queries the attributes from the device (`ib_query_srq`). May sleep.
@@ -315,7 +332,7 @@ impl<E: QpContext> SharedReceiveQueue<E> {
     pub fn query(&self) -> Result<Attributes> {
         let mut raw = pin_init::zeroed::<bindings::ib_srq_attr>();
         // SAFETY: `raw` is alive by the type invariant, and the attributes are valid for writes.
-        to_result(unsafe { bindings::ib_query_srq(self.raw.as_ptr(), &mut raw) })?;
+        to_result(unsafe { bindings::ib_query_srq(self.0.raw.as_ptr(), &mut raw) })?;
         Ok(Attributes {
             max_wr: raw.max_wr,
             max_sge: raw.max_sge,
@@ -326,23 +343,25 @@ impl<E: QpContext> SharedReceiveQueue<E> {
     /// Returns the number of receives that the queue has room for. May sleep.
     pub fn receives(&self) -> u32 {
         // At most the number of receives that the device allows.
-        self.table.len() as u32
+        self.0.table.len() as u32
     }
 
     /// Returns the protection domain, which the queue pairs share.
     pub fn protection_domain(&self) -> &Arc<ProtectionDomain> {
-        &self.pd
+        &self.0.pd
     }
+}
 
+impl<E: QpContext> OwnedSrq<E> {
     /// Returns the object of a shared receive queue.
     ///
     /// # Safety
     ///
-    /// `srq` must be a queue made by `Self::new` that is not dropped for `'a`.
+    /// `srq` must be a queue made by `SharedReceiveQueue::new`, with the context `E`, that is not dropped for `'a`.
     #[inline]
     unsafe fn of<'a>(srq: *const bindings::ib_srq) -> &'a Self {
         // SAFETY: By the safety requirements `srq` is alive. By the type invariant its
-        // `srq_context` is the address of its `SharedReceiveQueue`.
+        // `srq_context` is the address of its object.
         unsafe { &*(*srq).srq_context.cast::<Self>() }
     }
 
@@ -350,7 +369,7 @@ impl<E: QpContext> SharedReceiveQueue<E> {
     ///
     /// # Safety
     ///
-    /// Called by the device with an event of a queue made by `Self::new`, whose
+    /// Called by the device with an event of a queue made by `SharedReceiveQueue::new`, whose
     /// `srq_context` is `context`.
     unsafe extern "C" fn event(event: *mut bindings::ib_event, context: *mut c_void) {
         // SAFETY: `context` is valid by the safety requirements. A limit may be reported with no
@@ -365,15 +384,15 @@ impl<E: QpContext> SharedReceiveQueue<E> {
 
 impl<E: QpContext> Srq for SharedReceiveQueue<E> {
     fn as_raw(&self) -> *mut bindings::ib_srq {
-        self.raw.as_ptr()
+        self.0.raw.as_ptr()
     }
 
     fn protection_domain(&self) -> &Arc<ProtectionDomain> {
-        &self.pd
+        &self.0.pd
     }
 
     fn take_entries(&self, cq: &Arc<CompletionQueue>) -> Result {
-        let mut destinations = self.destinations.lock();
+        let mut destinations = self.0.destinations.lock();
         if let Some(known) = destinations.iter_mut().find(|it| it.entries.are_of(cq)) {
             known.users = known.users.saturating_add(1);
             return Ok(());
@@ -385,7 +404,7 @@ impl<E: QpContext> Srq for SharedReceiveQueue<E> {
     }
 
     fn put_entries(&self, cq: &CompletionQueue) {
-        let mut destinations = self.destinations.lock();
+        let mut destinations = self.0.destinations.lock();
         if let Some(known) = destinations.iter_mut().find(|it| it.entries.are_of(cq)) {
             known.users = known.users.saturating_sub(1);
         }
@@ -431,7 +450,7 @@ impl<E: QpContext> QpInitAttr<E> {
     where
         E::QpType: Connected,
     {
-        // SAFETY: By the type invariant `srq_context` is the address of `shared`.
+        // SAFETY: `shared` is a `SharedReceiveQueue<E>`.
         unsafe { self.with_srq(shared) }
     }
 }
@@ -441,9 +460,10 @@ impl<E: QpContext> QueuePair<E> {
     #[inline]
     pub fn shared_receives(&self) -> Option<&SharedReceiveQueue<E>> {
         let srq = self.srq()?;
-        // SAFETY: By the safety requirements of `with_srq` it was made for context `E`. The queue
-        // pair holds a reference to it.
-        Some(unsafe { SharedReceiveQueue::of(srq.as_raw()) })
+        let srq: *const SharedReceiveQueue<E> = ptr::from_ref(&**srq).cast();
+        // SAFETY: By the safety requirements of `with_srq` it is of this type. The queue pair holds a
+        // reference to it.
+        Some(unsafe { &*srq })
     }
 }
 
@@ -482,7 +502,7 @@ fn create(
 }
 
 #[pinned_drop]
-impl<E: QpContext> PinnedDrop for SharedReceiveQueue<E> {
+impl<E: QpContext> PinnedDrop for OwnedSrq<E> {
     fn drop(self: Pin<&mut Self>) {
         let device = self.pd.device();
         device.insist("destroy a shared receive queue", || {

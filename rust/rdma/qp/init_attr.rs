@@ -95,8 +95,7 @@ impl<E: QpContext> QpInitAttr<E> {
     ///
     /// # Safety
     ///
-    /// The `srq_context` of `srq` must be the address of the
-    /// [`SharedReceiveQueue<E>`](crate::rdma::srq::SharedReceiveQueue) that owns it.
+    /// `srq` must be a [`SharedReceiveQueue<E>`](crate::rdma::srq::SharedReceiveQueue).
     pub(in crate::rdma) unsafe fn with_srq(mut self, srq: Arc<dyn Srq>) -> Self {
         self.srq = Some(srq);
         self

@@ -2,7 +2,7 @@
 
 //! Operations that are posted to a shared receive queue.
 
-use super::SharedReceiveQueue;
+use super::OwnedSrq;
 use crate::{
     bindings, new_irq_lock,
     rdma::{
@@ -255,7 +255,7 @@ unsafe extern "C" fn received<E: QpContext>(cq: *mut bindings::ib_cq, wc: *mut b
     // reference to its shared receive queue. The completion entry is the first member of the slot.
     let (shared, place) = unsafe {
         (
-            SharedReceiveQueue::<E>::of((*(*wc).qp).srq),
+            OwnedSrq::<E>::of((*(*wc).qp).srq),
             NonNull::new_unchecked((*wc).__bindgen_anon_1.wr_cqe.cast::<SrqSlot>()),
         )
     };
