@@ -31,6 +31,7 @@ mod rcu_slot;
 mod relaxed_bool;
 mod rundown;
 mod single_writer_counter;
+mod sleeping_drop;
 mod thread;
 mod wait_limits;
 
@@ -54,6 +55,13 @@ pub use rcu_slot::{
 pub use relaxed_bool::RelaxedBool;
 pub(crate) use rundown::{Rundown, RundownGuard};
 pub use single_writer_counter::SingleWriterCounter;
+pub(crate) use sleeping_drop::{
+    drop_later,
+    may_sleep,
+    report_leak,
+    DropsLater,
+    SleepingDrop, //
+};
 pub use thread::Thread;
 pub use wait_limits::WaitLimits;
 

@@ -17,8 +17,10 @@ use super::{
 use crate::{
     bindings,
     sync::{
+        DropsLater,
         ModuleUse,
         Msecs,
+        SleepingDrop,
         UseKind, //
     },
     sysfs::{
@@ -102,27 +104,30 @@ unsafe impl<T: Operations> sysfs::HasAttributes for OfDisk<T> {
 /// 3. Drops the driver data of the hardware queues and of the disk.
 ///
 /// Sleeps; without limit while the driver owns a request or the tag set is quiesced. Must not be
-/// dropped in [`timeout`](Operations::timeout), which `Drop` waits for, nor in memory reclaim. C:
-/// `del_gendisk()`.
+/// dropped in [`timeout`](Operations::timeout), which `Drop` waits for, nor in memory reclaim. In atomic context, a work
+/// item drops it. C: `del_gendisk()`.
+pub struct Disk<T: Operations>(SleepingDrop<AddedDisk<T>>);
+
+/// An added disk. Dropping this removes the disk, which sleeps.
 ///
 /// # Invariants
 ///
 /// `disk` is an added disk on `set`. The `queuedata` of its queue is a `T::DiskData` from a `KBox`.
-pub struct Disk<T: Operations> {
+struct AddedDisk<T: Operations> {
     disk: NonNull<bindings::gendisk>,
     set: Arc<TagSet<T>>,
     /// Dropped after the disk.
     _parent: Option<Arc<sysfs::Device>>,
-    _module: ModuleUse,
+    module: ModuleUse,
 }
 
 // SAFETY: The C functions called with `disk` do their own locking and may be called from any
 // thread. The disk data is `Send`; the tag set is `Send` and `Sync`.
-unsafe impl<T: Operations> Send for Disk<T> {}
+unsafe impl<T: Operations> Send for AddedDisk<T> {}
 
 // SAFETY: The C functions called with `disk` do their own locking. The disk data and the tag set
 // are `Sync`.
-unsafe impl<T: Operations> Sync for Disk<T> {}
+unsafe impl<T: Operations> Sync for AddedDisk<T> {}
 
 impl<T: Operations> Disk<T> {
     /// Creates a disk and adds it to the system.
@@ -182,24 +187,23 @@ impl<T: Operations> Disk<T> {
         reap.dismiss();
         data.dismiss();
         // INVARIANT: The disk was added; `__blk_mq_alloc_disk()` put it on the set with the data.
-        Ok(Self {
+        Ok(Self(SleepingDrop::new(AddedDisk {
             // SAFETY: A pointer to a valid disk is not null.
             disk: unsafe { NonNull::new_unchecked(disk.dismiss()) },
             set,
             _parent: config.parent.cloned(),
-            _module: module,
-        })
+            module,
+        })))
     }
 
     /// Returns the disk for C.
     fn as_raw(&self) -> *mut bindings::gendisk {
-        self.disk.as_ptr()
+        self.0.as_raw()
     }
 
     /// Returns the queue of the disk for C.
     pub(super) fn queue(&self) -> *mut bindings::request_queue {
-        // SAFETY: By the type invariants, `disk` is valid. Its queue never changes.
-        unsafe { (*self.as_raw()).queue }
+        self.0.queue()
     }
 
     /// Returns the driver data of the disk.
@@ -212,13 +216,12 @@ impl<T: Operations> Disk<T> {
 
     /// Returns the tag set of the disk.
     pub fn tag_set(&self) -> &Arc<TagSet<T>> {
-        &self.set
+        &self.0.set
     }
 
     /// Returns the name, as in `/dev/NAME`.
     pub fn name(&self) -> &CStr {
-        // SAFETY: By the type invariants, `disk` is valid. Its name is NUL-terminated and constant.
-        unsafe { CStr::from_char_ptr((&raw const (*self.as_raw()).disk_name).cast()) }
+        self.0.name()
     }
 
     /// Returns the capacity in sectors of 512 bytes; 0 if the disk is dead.
@@ -411,7 +414,31 @@ unsafe fn add<T: Operations>(disk: *mut bindings::gendisk, config: &DiskConfig<'
     })
 }
 
-impl<T: Operations> Drop for Disk<T> {
+impl<T: Operations> AddedDisk<T> {
+    #[inline]
+    fn as_raw(&self) -> *mut bindings::gendisk {
+        self.disk.as_ptr()
+    }
+
+    #[inline]
+    fn queue(&self) -> *mut bindings::request_queue {
+        // SAFETY: By the type invariants, `disk` is valid. Its queue never changes.
+        unsafe { (*self.as_raw()).queue }
+    }
+
+    fn name(&self) -> &CStr {
+        // SAFETY: By the type invariants, `disk` is valid. Its name is NUL-terminated and constant.
+        unsafe { CStr::from_char_ptr((&raw const (*self.as_raw()).disk_name).cast()) }
+    }
+}
+
+impl<T: Operations> DropsLater for AddedDisk<T> {
+    fn drop_later(self) {
+        self.module.clone().drop_later("disk", self);
+    }
+}
+
+impl<T: Operations> Drop for AddedDisk<T> {
     fn drop(&mut self) {
         // SAFETY: By the type invariants, the queue is valid.
         let data = unsafe { (*self.queue()).queuedata.cast::<T::DiskData>() };

@@ -22,7 +22,10 @@ use crate::{
     bindings,
     sync::{
         new_mutex,
-        Msecs, //
+        DropsLater,
+        ModuleUse,
+        Msecs,
+        SleepingDrop, //
     },
 };
 use core::ptr::NonNull;
@@ -67,7 +70,10 @@ impl TagSetConfig {
 
 /// Hardware queues of a device and their tags, shared by its disks.
 ///
-/// Dropping the last reference may sleep.
+/// Dropping the last reference sleeps. In atomic context, a work item drops the set, and its data.
+pub struct TagSet<T: Operations>(SleepingDrop<Pin<KBox<AllocatedSet<T>>>>);
+
+/// The tag set of C with the state of its [`TagSet`]. Dropping this frees the tag set, which sleeps.
 ///
 /// # Invariants
 ///
@@ -77,7 +83,7 @@ impl TagSetConfig {
 ///   is 0, it quiesced none.
 /// - All counts in `layout` are valid for `kinds`, for which `inner` has maps.
 #[pin_data(PinnedDrop)]
-pub struct TagSet<T: Operations> {
+pub(super) struct AllocatedSet<T: Operations> {
     data: T::SetData,
     kinds: QueueKinds,
     #[pin]
@@ -92,6 +98,7 @@ pub struct TagSet<T: Operations> {
     retired: Mutex<RetiredHctxs<T>>,
     #[pin]
     inner: Opaque<bindings::blk_mq_tag_set>,
+    module: ModuleUse,
 }
 
 /// Number of hardware queues of each kind.
@@ -135,10 +142,16 @@ impl<T: Operations> InFlightCount<T> {
 
 // SAFETY: The C functions called with `inner` do their own locking and may be called from any
 // thread. The driver data is `Send`, and so is the owned data of the retired hardware queues.
-unsafe impl<T: Operations> Send for TagSet<T> {}
+unsafe impl<T: Operations> Send for AllocatedSet<T> {}
 
 // SAFETY: The C functions called with `inner` do their own locking. The driver data is `Sync`.
-unsafe impl<T: Operations> Sync for TagSet<T> {}
+unsafe impl<T: Operations> Sync for AllocatedSet<T> {}
+
+impl<T: Operations> DropsLater for Pin<KBox<AllocatedSet<T>>> {
+    fn drop_later(self) {
+        self.module.clone().drop_later("tag set", self);
+    }
+}
 
 impl<T: Operations> TagSet<T> {
     /// Creates a tag set with these operations. May sleep.
@@ -154,6 +167,7 @@ impl<T: Operations> TagSet<T> {
         config: TagSetConfig,
         data: T::SetData,
         ops: &'static bindings::blk_mq_ops,
+        module: ModuleUse,
     ) -> Result<Arc<Self>> {
         let total = config.queues.total(config.kinds).ok_or(EINVAL)?;
         let timeout = c_uint::try_from(config.timeout.to_jiffies()).unwrap_or(c_uint::MAX);
@@ -163,9 +177,10 @@ impl<T: Operations> TagSet<T> {
             return Err(EINVAL);
         }
         // INVARIANT: The new tag set has no queue.
-        Arc::pin_init(
-            try_pin_init!(&this in Self {
+        let set = KBox::pin_init(
+            try_pin_init!(&this in AllocatedSet {
                 data,
+                module,
                 kinds: config.kinds,
                 // INVARIANT: `total` returned `Some`, so the counts are valid for `kinds`.
                 layout <- new_mutex!(Layout {
@@ -198,56 +213,26 @@ impl<T: Operations> TagSet<T> {
                 }),
             }),
             GFP_KERNEL,
-        )
-    }
-
-    /// Returns the tag set of a `driver_data`.
-    ///
-    /// # Safety
-    ///
-    /// `driver_data` points to a `TagSet<T>` that is not dropped for `'a`, and whose fields are all
-    /// initialised except perhaps `inner`.
-    pub(super) unsafe fn from_driver_data<'a>(driver_data: *mut c_void) -> &'a Self {
-        // SAFETY: By the safety requirements of this function, it points to a `TagSet<T>`. `inner`
-        // is an `Opaque`, which may be uninitialised.
-        unsafe { &*driver_data.cast() }
+        )?;
+        Ok(Arc::new(Self(SleepingDrop::new(set)), GFP_KERNEL)?)
     }
 
     /// Returns the tag set for C.
     pub(super) fn as_raw(&self) -> *mut bindings::blk_mq_tag_set {
-        self.inner.get()
-    }
-
-    /// Updates and returns the number of queues of each kind, for the `queues` hardware queues that
-    /// C has when it sets up its maps. If C has fewer than requested, memory was short and the
-    /// previous layout applies, or the number is limited to that of the CPUs.
-    pub(super) fn update_layout(&self, queues: u32) -> QueueCounts {
-        let mut layout = self.layout.lock();
-
-        layout.now = if layout.wanted.total(self.kinds) == Some(queues) {
-            layout.wanted
-        } else if self.kinds == QueueKinds::Default {
-            QueueCounts {
-                default: queues,
-                ..QueueCounts::default()
-            }
-        } else {
-            layout.before
-        };
-        layout.now
+        self.0.as_raw()
     }
 
     /// Returns the driver data of the tag set.
     #[inline]
     pub fn data(&self) -> &T::SetData {
-        &self.data
+        self.0.data()
     }
 
     /// Returns the number of hardware queues of each kind. May sleep.
     ///
     /// Another thread may [change](Self::set_queues) it at any time.
     pub fn queues(&self) -> QueueCounts {
-        self.layout.lock().now
+        self.0.layout.lock().now
     }
 
     /// Changes the number of hardware queues of each kind, for all disks on the set. Returns the
@@ -268,10 +253,10 @@ impl<T: Operations> TagSet<T> {
     /// `EINVAL` if there is no default queue, or a queue of a kind that is not in
     /// [`kinds`](TagSetConfig::kinds).
     pub fn set_queues(&self, queues: QueueCounts) -> Result<QueueCounts> {
-        let total = queues.total(self.kinds).ok_or(EINVAL)?;
-        let _one_change = self.changing.lock();
+        let total = queues.total(self.0.kinds).ok_or(EINVAL)?;
+        let _one_change = self.0.changing.lock();
         {
-            let mut layout = self.layout.lock();
+            let mut layout = self.0.layout.lock();
 
             if layout.now == queues {
                 return Ok(queues);
@@ -285,7 +270,7 @@ impl<T: Operations> TagSet<T> {
         // request. A `queue_rq` that completed its request may still run; detached data stays until
         // the reap below.
         unsafe { bindings::blk_mq_update_nr_hw_queues(self.as_raw(), total.try_into()?) };
-        self.drop_unused(self.retired.lock().take());
+        self.drop_unused(self.0.retired.lock().take());
         Ok(self.queues())
     }
 
@@ -310,7 +295,7 @@ impl<T: Operations> TagSet<T> {
     ///
     /// The driver keeps its requests and may complete them. May sleep. C: `blk_mq_quiesce_tagset()`.
     pub fn pause(&self) -> Paused<'_, T> {
-        let mut pauses = self.pauses.lock();
+        let mut pauses = self.0.pauses.lock();
 
         if *pauses == 0 {
             // SAFETY: By the type invariants, `inner` is valid.
@@ -324,7 +309,7 @@ impl<T: Operations> TagSet<T> {
 
     /// Ends a pause.
     fn resume(&self) {
-        let mut pauses = self.pauses.lock();
+        let mut pauses = self.0.pauses.lock();
 
         if *pauses == 1 {
             // SAFETY: By the type invariants, `inner` is valid. C quiesces only added disks, and by
@@ -376,7 +361,7 @@ impl<T: Operations> TagSet<T> {
     ///
     /// `q` is a valid queue on this set, of a disk that is not added.
     pub(super) unsafe fn join_quiesce(&self, q: *mut bindings::request_queue) {
-        let pauses = self.pauses.lock();
+        let pauses = self.0.pauses.lock();
 
         // SAFETY: By the safety requirements of this function, `q` is valid. Only this structure
         // quiesces the queue of a disk that is not added. It has done so if the queue was on the
@@ -388,7 +373,70 @@ impl<T: Operations> TagSet<T> {
         }
     }
 
-    /// Keeps data that was detached from a hardware queue until [`reap`](Self::reap) or the end of
+    /// Waits for running calls of [`queue_rq`](Operations::queue_rq) and
+    /// [`commit_rqs`](Operations::commit_rqs), then drops the data of retired hardware queues.
+    /// During a change of the layout it drops none, because the change may take the data back;
+    /// `set_queues` drops it.
+    pub(super) fn reap(&self) {
+        let retired = match self.0.changing.try_lock() {
+            Some(_no_change) => self.0.retired.lock().take(),
+            None => RetiredHctxs::new(),
+        };
+        self.drop_unused(retired);
+    }
+
+    fn drop_unused(&self, retired: RetiredHctxs<T>) {
+        // SAFETY: The callers may sleep. `queue_rq` and `commit_rqs` run in RCU read-side critical
+        // sections, so none that uses the data runs afterwards.
+        unsafe { bindings::synchronize_rcu() };
+        drop(retired);
+    }
+}
+
+impl<T: Operations> AllocatedSet<T> {
+    /// Returns the tag set of a `driver_data`.
+    ///
+    /// # Safety
+    ///
+    /// `driver_data` points to an `AllocatedSet<T>` that is not dropped for `'a`, and whose fields are all
+    /// initialised except perhaps `inner`.
+    pub(super) unsafe fn from_driver_data<'a>(driver_data: *mut c_void) -> &'a Self {
+        // SAFETY: By the safety requirements of this function, it points to an `AllocatedSet<T>`. `inner`
+        // is an `Opaque`, which may be uninitialised.
+        unsafe { &*driver_data.cast() }
+    }
+
+    /// Returns the tag set for C.
+    pub(super) fn as_raw(&self) -> *mut bindings::blk_mq_tag_set {
+        self.inner.get()
+    }
+
+    /// Returns the driver data of the tag set.
+    #[inline]
+    pub(super) fn data(&self) -> &T::SetData {
+        &self.data
+    }
+
+    /// Updates and returns the number of queues of each kind, for the `queues` hardware queues that
+    /// C has when it sets up its maps. If C has fewer than requested, memory was short and the
+    /// previous layout applies, or the number is limited to that of the CPUs.
+    pub(super) fn update_layout(&self, queues: u32) -> QueueCounts {
+        let mut layout = self.layout.lock();
+
+        layout.now = if layout.wanted.total(self.kinds) == Some(queues) {
+            layout.wanted
+        } else if self.kinds == QueueKinds::Default {
+            QueueCounts {
+                default: queues,
+                ..QueueCounts::default()
+            }
+        } else {
+            layout.before
+        };
+        layout.now
+    }
+
+    /// Keeps data that was detached from a hardware queue until [`reap`](TagSet::reap) or the end of
     /// the present change of the layout.
     ///
     /// # Safety
@@ -404,25 +452,6 @@ impl<T: Operations> TagSet<T> {
     /// During a change of the layout, this is the data from before the change.
     pub(super) fn take_back(&self, key: HctxKey) -> Option<NonNull<HwQueue<T>>> {
         self.retired.lock().take_back(key)
-    }
-
-    /// Waits for running calls of [`queue_rq`](Operations::queue_rq) and
-    /// [`commit_rqs`](Operations::commit_rqs), then drops the data of retired hardware queues.
-    /// During a change of the layout it drops none, because the change may take the data back;
-    /// `set_queues` drops it.
-    pub(super) fn reap(&self) {
-        let retired = match self.changing.try_lock() {
-            Some(_no_change) => self.retired.lock().take(),
-            None => RetiredHctxs::new(),
-        };
-        self.drop_unused(retired);
-    }
-
-    fn drop_unused(&self, retired: RetiredHctxs<T>) {
-        // SAFETY: The callers may sleep. `queue_rq` and `commit_rqs` run in RCU read-side critical
-        // sections, so none that uses the data runs afterwards.
-        unsafe { bindings::synchronize_rcu() };
-        drop(retired);
     }
 }
 
@@ -440,7 +469,7 @@ impl<T: Operations> Drop for Paused<'_, T> {
 }
 
 #[pinned_drop]
-impl<T: Operations> PinnedDrop for TagSet<T> {
+impl<T: Operations> PinnedDrop for AllocatedSet<T> {
     fn drop(self: Pin<&mut Self>) {
         // Added disks hold references to the set, so none is left. A disk that failed to be added
         // leaves the set with the last reference to its device, which another thread may hold for a

@@ -13,6 +13,7 @@ use super::{
         self,
         Pdu, //
     },
+    tag_set::AllocatedSet,
     Operations,
     Request,
     RequestRef,
@@ -23,11 +24,16 @@ use super::{
 };
 use crate::{
     bindings,
-    sync::RcuSection, //
+    sync::{
+        ModuleUse,
+        RcuSection,
+        UseKind, //
+    },
 };
 use core::{
     iter,
     marker::PhantomData,
+    panic::Location,
     ptr, //
 };
 use kernel::{error::from_result, prelude::*, sync::Arc};
@@ -41,9 +47,11 @@ impl<T: Operations> TagSet<T> {
     ///
     /// - `EINVAL` if a number of `config` is out of range.
     /// - `ENOMEM`.
+    #[track_caller]
     pub fn new(config: TagSetConfig, data: T::SetData) -> Result<Arc<Self>> {
+        let module = ModuleUse::new(UseKind::TagSet, Location::caller())?;
         // SAFETY: `OPS` is the table of `T`.
-        unsafe { Self::with_ops(config, data, &Vtable::<T>::OPS) }
+        unsafe { Self::with_ops(config, data, &Vtable::<T>::OPS, module) }
     }
 }
 
@@ -51,7 +59,7 @@ impl<T: Operations> TagSet<T> {
 ///
 /// Only blk-mq calls its functions, and only with objects of [`TagSet`] and [`Disk`](super::Disk):
 ///
-/// - A tag set is the `inner` of a `TagSet<T>`, and its `driver_data` points to that `TagSet<T>`.
+/// - A tag set is the `inner` of an `AllocatedSet<T>`, and its `driver_data` points to that.
 /// - The `driver_data` of a hardware queue is an `HwQueue<T>` after `init_hctx`.
 /// - The `queuedata` of a disk's queue is a `T::DiskData`.
 /// - A request has a `Pdu<T>` behind it, which `init_request` initialises.
@@ -240,8 +248,8 @@ impl<T: Operations> Vtable<T> {
     ) -> c_int {
         from_result(|| {
             // SAFETY: By the safety requirements of this function and the invariants of `TagSet`,
-            // `set` points to a `TagSet<T>`.
-            let set = unsafe { TagSet::<T>::from_driver_data(set) };
+            // `set` points to an `AllocatedSet<T>`.
+            let set = unsafe { AllocatedSet::<T>::from_driver_data(set) };
 
             // SAFETY: By the safety requirements of this function, `hctx` becomes hardware queue
             // `index`.
@@ -267,7 +275,8 @@ impl<T: Operations> Vtable<T> {
     unsafe extern "C" fn exit_hctx(hctx: *mut bindings::blk_mq_hw_ctx, _index: c_uint) {
         // SAFETY: By the safety requirements of this function, `hctx` is valid. `TagSet::drop`
         // waits until no disk is on the set, so the set exists.
-        let set = unsafe { TagSet::<T>::from_driver_data((*(*(*hctx).queue).tag_set).driver_data) };
+        let set =
+            unsafe { AllocatedSet::<T>::from_driver_data((*(*(*hctx).queue).tag_set).driver_data) };
 
         // SAFETY: By the safety requirements of this function, `hctx` has data. `detach` passes on
         // its ownership.
@@ -287,8 +296,8 @@ impl<T: Operations> Vtable<T> {
         _node: c_int,
     ) -> c_int {
         // SAFETY: By the safety requirements of this function and the invariants of `TagSet`,
-        // `driver_data` points to a `TagSet<T>`.
-        let set = unsafe { TagSet::<T>::from_driver_data((*set).driver_data) };
+        // `driver_data` points to an `AllocatedSet<T>`.
+        let set = unsafe { AllocatedSet::<T>::from_driver_data((*set).driver_data) };
 
         // SAFETY: By the safety requirements of this function, `cmd_size` bytes, a `Pdu<T>`, behind
         // `rq` are valid for writes. C calls `exit_request` before it frees them.
@@ -320,8 +329,9 @@ impl<T: Operations> Vtable<T> {
     unsafe extern "C" fn map_queues(set: *mut bindings::blk_mq_tag_set) {
         // SAFETY: By the safety requirements of this function, `set` is valid.
         let (driver_data, queues) = unsafe { ((*set).driver_data, (*set).nr_hw_queues) };
-        // SAFETY: By the invariants of `TagSet`, `driver_data` points to a `TagSet<T>`.
-        let counts = unsafe { TagSet::<T>::from_driver_data(driver_data) }.update_layout(queues);
+        // SAFETY: By the invariants of `TagSet`, `driver_data` points to an `AllocatedSet<T>`.
+        let tag_set = unsafe { AllocatedSet::<T>::from_driver_data(driver_data) };
+        let counts = tag_set.update_layout(queues);
 
         // SAFETY: By the safety requirements of this function, the maps are unused. By the
         // invariants of `TagSet`, each kind of queue in `counts` has an allocated map.

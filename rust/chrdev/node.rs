@@ -13,7 +13,10 @@ use super::{
 use crate::{
     bindings,
     sync::{
+        drop_later,
+        DropsLater,
         ModuleUse,
+        SleepingDrop,
         UseKind, //
     },
 };
@@ -28,12 +31,16 @@ use kernel::{
 
 /// A character device, which can be opened until this is dropped. C: `cdev_add()`, `cdev_del()`.
 ///
-/// Dropping it sleeps, but does not wait for open files; see the [module](crate::chrdev).
+/// Dropping it does not wait for open files; see the [module](crate::chrdev). It sleeps. In atomic context, a work item
+/// drops it, and its operations.
+pub struct Node(SleepingDrop<AddedNode>);
+
+/// An added character device. Dropping this sleeps.
 ///
 /// # Invariants
 ///
 /// The `cdev` of `inner` was added with `number`.
-pub struct Node {
+struct AddedNode {
     number: bindings::dev_t,
     inner: Arc<CdevInner>,
     _numbers: Arc<Numbers>,
@@ -81,21 +88,29 @@ impl Node {
                 unsafe { bindings::kobject_put(&raw mut (*cdev.as_ptr()).kobj) };
             })
             // INVARIANT: `CdevInner::add` added the `cdev`.
-            .map(|inner| Self {
+            .map(|inner| AddedNode {
                 number,
                 inner,
                 _numbers: numbers,
                 _module: module_use,
             })
+            .map(|added| Self(SleepingDrop::new(added)))
     }
 
     /// Returns the device number.
     pub(crate) fn number(&self) -> bindings::dev_t {
-        self.number
+        self.0.number
     }
 }
 
-impl Drop for Node {
+impl DropsLater for AddedNode {
+    #[inline(never)]
+    fn drop_later(self) {
+        drop_later("character device", self);
+    }
+}
+
+impl Drop for AddedNode {
     fn drop(&mut self) {
         // SAFETY: By the type invariants, the `cdev` was added. `inner` is not used afterwards.
         unsafe { self.inner.remove() };

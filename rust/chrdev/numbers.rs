@@ -4,7 +4,14 @@
 //!
 //! C header: [`include/linux/fs.h`](srctree/include/linux/fs.h)
 
-use crate::bindings;
+use crate::{
+    bindings,
+    sync::{
+        drop_later,
+        DropsLater,
+        SleepingDrop, //
+    },
+};
 use kernel::{
     error::to_result,
     prelude::*,
@@ -13,12 +20,15 @@ use kernel::{
 };
 
 /// Consecutive device numbers of a driver, as in `/proc/devices`. Each [`Node`](super::Node) holds
-/// a reference.
+/// a reference. May be dropped in any context.
+pub struct Numbers(SleepingDrop<Reserved>);
+
+/// Reserved device numbers. Dropping this sleeps.
 ///
 /// # Invariants
 ///
 /// `alloc_chrdev_region()` reserved `count` numbers from `first`.
-pub struct Numbers {
+struct Reserved {
     first: bindings::dev_t,
     count: u32,
 }
@@ -42,17 +52,25 @@ impl Numbers {
             bindings::alloc_chrdev_region(&raw mut first, 0, count, name.as_char_ptr())
         })?;
         // INVARIANT: The numbers were just reserved. They are released if this allocation fails.
-        Ok(Arc::new(Self { first, count }, GFP_KERNEL)?)
+        let reserved = SleepingDrop::new(Reserved { first, count });
+        Ok(Arc::new(Self(reserved), GFP_KERNEL)?)
     }
 
     /// Returns number `index`; `None` if it is out of range.
     pub(super) fn get(&self, index: u32) -> Option<bindings::dev_t> {
         // The minor number is in the low bits, and all numbers have the same major number.
-        (index < self.count).then(|| self.first.wrapping_add(index))
+        (index < self.0.count).then(|| self.0.first.wrapping_add(index))
     }
 }
 
-impl Drop for Numbers {
+impl DropsLater for Reserved {
+    #[inline(never)]
+    fn drop_later(self) {
+        drop_later("region of device numbers", self);
+    }
+}
+
+impl Drop for Reserved {
     fn drop(&mut self) {
         // SAFETY: By the type invariants, the numbers are reserved. Each node holds a reference to
         // this, so none of them is in use.

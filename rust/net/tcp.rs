@@ -30,8 +30,11 @@ use super::{
 use crate::{
     bindings,
     sync::{
+        drop_later,
         Deadline,
+        DropsLater,
         Msecs,
+        SleepingDrop,
         TimedCompletion,
         WaitLimits, //
     },
@@ -97,7 +100,7 @@ impl fmt::Display for Error {
 
 kernel_display!(Error);
 
-/// A kernel TCP socket.
+/// A kernel TCP socket. Dropping it sleeps.
 ///
 /// # Invariants
 ///
@@ -182,6 +185,13 @@ impl Socket {
     }
 }
 
+impl DropsLater for Socket {
+    #[inline(never)]
+    fn drop_later(self) {
+        drop_later("socket", self);
+    }
+}
+
 impl Drop for Socket {
     fn drop(&mut self) {
         // SAFETY: By the type invariants, the socket is owned. It is not used afterwards.
@@ -192,8 +202,9 @@ impl Drop for Socket {
     }
 }
 
-/// A listening socket. Dropping it stops listening, and resets connections that were not accepted.
-pub struct Listener(Socket);
+/// A listening socket. Dropping it stops listening, and resets connections that were not accepted. May be
+/// dropped in any context.
+pub struct Listener(SleepingDrop<Socket>);
 
 impl Listener {
     /// Listens at an address that no other socket listens at. Up to `backlog` connections wait to
@@ -221,7 +232,7 @@ impl Listener {
             ))?;
             check(bindings::kernel_listen(socket.as_raw(), backlog.into()))?;
         }
-        Ok(Self(socket))
+        Ok(Self(SleepingDrop::new(socket)))
     }
 
     /// Accepts a connection. Sleeps. The stream completes the same `wake`.
@@ -241,12 +252,12 @@ impl Listener {
         // An accepted socket inherits the replaced callbacks of the listener, so restore the
         // original ones on drop.
         socket.callbacks = self.0.callbacks;
-        Ok(Stream(socket))
+        Ok(Stream(SleepingDrop::new(socket)))
     }
 }
 
-/// A connection. Dropping it closes it; written data is still sent.
-pub struct Stream(Socket);
+/// A connection. Dropping it closes it; written data is still sent. May be dropped in any context.
+pub struct Stream(SleepingDrop<Socket>);
 
 impl Stream {
     /// Connects to a peer. The socket completes `wake` when its state changes. Sleeps.
@@ -268,7 +279,7 @@ impl Stream {
                 bindings::socket_try_connect(socket.as_raw(), address.as_raw().cast())
             })
         })?;
-        Ok(Self(socket))
+        Ok(Self(SleepingDrop::new(socket)))
     }
 
     /// Writes all of `data`. Sleeps.

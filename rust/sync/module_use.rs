@@ -18,7 +18,9 @@
 //! C header: [`include/linux/module.h`](srctree/include/linux/module.h)
 
 use super::{
+    report_leak,
     IrqLock,
+    LaterFn,
     TimedCompletion,
     SLOW, //
 };
@@ -33,6 +35,7 @@ use core::{
     ptr, //
 };
 use kernel::{
+    alloc::AllocError,
     error::to_result,
     ffi::{
         c_int,
@@ -55,6 +58,7 @@ pub(crate) enum UseKind {
     Workqueue,
     NetlinkFamily,
     Disk,
+    TagSet,
     Class,
     Device,
     Node,
@@ -63,11 +67,12 @@ pub(crate) enum UseKind {
 }
 
 /// The names of the kinds in the log, in their order.
-const NAMES: [&str; 9] = [
+const NAMES: [&str; 10] = [
     "threads",
     "workqueues",
     "netlink families",
     "disks",
+    "tag sets",
     "classes of devices",
     "devices",
     "character devices",
@@ -261,6 +266,44 @@ impl ModuleUse {
             .update(kind, |uses| uses.saturating_add(1));
         // INVARIANT: Counted above.
         Ok(Self { module, kind })
+    }
+}
+
+impl ModuleUse {
+    /// Drops `value` in a work item. Without memory for it, `value` leaks, with a log message. `what` names its kind
+    /// there. Any context.
+    ///
+    /// For types with parameters: code of the module drops `value`, and the unload of the module waits until that has
+    /// returned.
+    pub(crate) fn drop_later<T: Send + 'static>(&self, what: &str, value: T) {
+        // Counted before the value, which may be what counts otherwise, is dropped.
+        let module = self.clone();
+        match LaterFn::new(value, drop, GFP_ATOMIC) {
+            Ok(func) => module.queue_work(what, func),
+            Err(AllocError) => report_leak(what),
+        }
+    }
+
+    /// Queues a work item that calls a function of the module, and then drops the use. That is code of this module, as
+    /// this function is not inlined into others.
+    #[inline(never)]
+    fn queue_work(self, what: &str, func: LaterFn) {
+        if func.queue(self, GFP_ATOMIC).is_err() {
+            report_leak(what);
+        }
+    }
+}
+
+impl Clone for ModuleUse {
+    fn clone(&self) -> Self {
+        let mut uses = self.module.uses.lock();
+        uses.update(self.kind, |uses| uses.saturating_add(1));
+        drop(uses);
+        // INVARIANT: Counted above.
+        Self {
+            module: self.module.clone(),
+            kind: self.kind,
+        }
     }
 }
 

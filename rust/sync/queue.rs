@@ -4,7 +4,7 @@
 //!
 //! C header: [`include/linux/workqueue.h`](srctree/include/linux/workqueue.h)
 
-use super::{ModuleUse, UseKind};
+use super::{drop_later, DropsLater, ModuleUse, SleepingDrop, UseKind};
 use crate::bindings;
 use core::{panic::Location, ptr::NonNull};
 use kernel::{
@@ -31,26 +31,31 @@ pub enum WorkKind {
 /// may run or sleep for long. C: `WQ_UNBOUND`.
 ///
 /// Dropping it waits for all queued work, and for work that this work queues. The module that made
-/// it is not unloaded before it is dropped. Work must not drop its own queue, as it would wait for itself.
+/// it is not unloaded before it is dropped. Work must not drop its own queue, as it would wait for itself. In atomic
+/// context, a work item of the kernel's queue drops it.
 ///
 /// It does not dereference to [`Queue`], because that offers delayed work, whose timer is not
 /// stopped when a queue is destroyed. Work that starts later waits for a
 /// [`TimedCompletion`](super::TimedCompletion) with a time limit, which can also be woken early.
 ///
+pub struct OwnedQueue(SleepingDrop<RawQueue>);
+
+/// A workqueue. Dropping this waits for its work.
+///
 /// # Invariants
 ///
 /// `ptr` points to a valid workqueue that this owns. No delayed work is ever queued on it.
-pub struct OwnedQueue {
+struct RawQueue {
     ptr: NonNull<bindings::workqueue_struct>,
     /// Dropped after the work has ended.
     _module: ModuleUse,
 }
 
 // SAFETY: Any thread may use and destroy a workqueue.
-unsafe impl Send for OwnedQueue {}
+unsafe impl Send for RawQueue {}
 
 // SAFETY: The workqueue code does the locking.
-unsafe impl Sync for OwnedQueue {}
+unsafe impl Sync for RawQueue {}
 
 impl OwnedQueue {
     /// Maximum of `max_active`. C: `WQ_MAX_ACTIVE`.
@@ -80,16 +85,16 @@ impl OwnedQueue {
         let ptr =
             unsafe { bindings::alloc_workqueue(name.as_char_ptr(), flags, max_active as i32) };
         // INVARIANT: The queue was just created, and has no other owner.
-        Ok(Self {
+        Ok(Self(SleepingDrop::new(RawQueue {
             ptr: NonNull::new(ptr).ok_or(ENOMEM)?,
             _module: module,
-        })
+        })))
     }
 
     /// Returns the queue, for methods that are safe on a queue that will be destroyed.
     fn queue(&self) -> &Queue {
         // SAFETY: By the type invariants, the queue is valid until `self` is dropped.
-        unsafe { Queue::from_raw(self.ptr.as_ptr()) }
+        unsafe { Queue::from_raw(self.0.ptr.as_ptr()) }
     }
 
     /// Queues a work item. If it is already queued, fails like [`Queue::enqueue`]. Any context.
@@ -155,11 +160,18 @@ impl OwnedQueue {
     #[inline]
     pub fn flush(&self) {
         // SAFETY: By the type invariants, the queue is valid.
-        unsafe { bindings::flush_workqueue(self.ptr.as_ptr()) };
+        unsafe { bindings::flush_workqueue(self.0.ptr.as_ptr()) };
     }
 }
 
-impl Drop for OwnedQueue {
+impl DropsLater for RawQueue {
+    #[inline(never)]
+    fn drop_later(self) {
+        drop_later("workqueue", self);
+    }
+}
+
+impl Drop for RawQueue {
     fn drop(&mut self) {
         // SAFETY: By the type invariants, the queue is valid and owned. Nothing queues work from
         // outside, because that borrows `self`, and no timer does, because there is no delayed

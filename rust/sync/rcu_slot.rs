@@ -4,7 +4,10 @@
 //!
 //! C header: [`include/linux/rcupdate.h`](srctree/include/linux/rcupdate.h)
 
-use super::RcuSection;
+use super::{
+    may_sleep,
+    RcuSection, //
+};
 use crate::bindings;
 use core::{
     marker::PhantomData,
@@ -15,6 +18,7 @@ use core::{
     },
 };
 use kernel::{
+    prelude::*,
     sync::{
         Arc,
         ArcBorrow, //
@@ -117,7 +121,7 @@ impl<T: 'static> RcuSlot<T> {
 }
 
 /// An object that was removed from an [`RcuSlot`], and may still have readers. Dropping it waits for them, as
-/// [`wait`](Self::wait) does.
+/// [`wait`](Self::wait) does. In atomic context, the object leaks instead, with a log message.
 ///
 /// # Invariants
 ///
@@ -158,6 +162,10 @@ impl<T: 'static> Retracted<T> {
 
 impl<T: 'static> Drop for Retracted<T> {
     fn drop(&mut self) {
+        if !may_sleep() {
+            pr_err!("an object that RCU protects leaks: it was dropped in atomic context\n");
+            return;
+        }
         // SAFETY: `self` is not used afterwards, and `wait` does not drop it.
         drop(unsafe { self.end() });
     }

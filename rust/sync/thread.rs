@@ -5,8 +5,11 @@
 //! C header: [`include/linux/kthread.h`](srctree/include/linux/kthread.h)
 
 use super::{
+    drop_later,
     new_mutex,
+    DropsLater,
     ModuleUse,
+    SleepingDrop,
     TimedCompletion,
     UseKind, //
 };
@@ -17,19 +20,26 @@ use kernel::{
     fmt,
     prelude::*,
     str::CString,
-    sync::Mutex, //
+    sync::{
+        Arc,
+        Mutex, //
+    },
 };
 
 /// A kernel thread. Dropping this tells it to stop, and waits for its end.
 ///
 /// It is for long-running or long-sleeping work, which would keep other work of a workqueue from
 /// running. The module that started it is not unloaded while the thread runs code of it, even if
-/// this is leaked. A thread must not drop its own `Thread`, as it would wait for itself.
+/// this is leaked. A thread must not drop its own `Thread`, as it would wait for itself. In atomic context, a work item
+/// stops it and waits.
+pub struct Thread(SleepingDrop<Started>);
+
+/// A thread that was started. Dropping this waits for its end.
 ///
 /// # Invariants
 ///
 /// A thread completes `over` of `shared` once, as its last action.
-pub struct Thread {
+struct Started {
     name: CString,
     shared: Pin<KBox<Shared>>,
 }
@@ -39,9 +49,16 @@ pub struct Thread {
 struct Shared {
     /// Has the thread end; `None` when the thread is about to end.
     #[pin]
-    stop: Mutex<Option<KBox<dyn Fn() + Send>>>,
+    stop: Mutex<Option<StopFn>>,
     #[pin]
     over: TimedCompletion,
+}
+
+/// Has a thread end. The fields are dropped in their order.
+struct StopFn {
+    act: KBox<dyn Fn() + Send>,
+    /// That of the thread, which may end first.
+    _module: Arc<ModuleUse>,
 }
 
 /// Argument of a new thread.
@@ -49,7 +66,7 @@ struct Start {
     life: KBox<dyn FnMut() + Send>,
     /// Valid until its `over` is completed.
     shared: *const Shared,
-    module: ModuleUse,
+    module: Arc<ModuleUse>,
 }
 
 impl Thread {
@@ -57,7 +74,7 @@ impl Thread {
     /// cannot show more. Sleeps. C: `kthread_run()`.
     ///
     /// `stop` must make `life` return soon: set a flag that it reads, and complete what it waits
-    /// for. Dropping the `Thread` calls it once, in the dropping context, unless the thread has ended
+    /// for. Dropping the `Thread` calls it once, where it may sleep, unless the thread has ended
     /// by itself. So an error that drops a `Thread` which nobody has stopped does not wait without
     /// end. `stop` is dropped when the thread ends.
     ///
@@ -84,7 +101,7 @@ impl Thread {
             CString::try_from_fmt(name)?,
             KBox::new(stop, GFP_KERNEL)?,
             KBox::new(life, GFP_KERNEL)?,
-            module,
+            Arc::new(module, GFP_KERNEL)?,
         )
     }
 
@@ -92,10 +109,14 @@ impl Thread {
     #[inline(never)]
     fn start(
         name: CString,
-        stop: KBox<dyn Fn() + Send>,
+        act: KBox<dyn Fn() + Send>,
         life: KBox<dyn FnMut() + Send>,
-        module: ModuleUse,
+        module: Arc<ModuleUse>,
     ) -> Result<Self> {
+        let stop = StopFn {
+            act,
+            _module: module.clone(),
+        };
         let shared = KBox::pin_init(
             pin_init!(Shared {
                 stop <- new_mutex!(Some(stop), "rrdma::Thread"),
@@ -119,12 +140,12 @@ impl Thread {
             return Err(error);
         }
         // INVARIANT: The thread was started, and `main` completes `over`.
-        Ok(Self { name, shared })
+        Ok(Self(SleepingDrop::new(Started { name, shared })))
     }
 
     /// Returns whether the thread has ended, so that dropping this does not wait. Any context.
     pub fn is_over(&self) -> bool {
-        self.shared.over.is_completed()
+        self.0.shared.over.is_completed()
     }
 
     /// Main function of the thread. It is of this module: that of the consumer may be unloaded when its use is dropped.
@@ -155,12 +176,19 @@ impl Thread {
     }
 }
 
-impl Drop for Thread {
+impl DropsLater for Started {
+    #[inline(never)]
+    fn drop_later(self) {
+        drop_later("thread", self);
+    }
+}
+
+impl Drop for Started {
     fn drop(&mut self) {
         // Called without the lock, which the thread takes at its end.
         let stop = self.shared.stop.lock().take();
         if let Some(stop) = stop {
-            stop();
+            (stop.act)();
         }
         self.shared.over.wait_or(|| {
             pr_warn!(

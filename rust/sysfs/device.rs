@@ -12,7 +12,10 @@ use super::{
 use crate::{
     bindings, chrdev,
     sync::{
+        drop_later,
+        DropsLater,
         ModuleUse,
+        SleepingDrop,
         UseKind, //
     },
 };
@@ -54,21 +57,24 @@ unsafe impl<D: Attributes> HasAttributes for OfDevice<D> {
     }
 }
 
-/// A class of devices, `/sys/class/NAME`. Removed when dropped, which may sleep.
+/// A class of devices, `/sys/class/NAME`. Removed when dropped, by a work item in atomic context.
+pub struct Class(SleepingDrop<CreatedClass>);
+
+/// A class of devices that exists. Dropping this sleeps.
 ///
 /// # Invariants
 ///
 /// `class` was created by `class_create()`.
-pub struct Class {
+struct CreatedClass {
     class: NonNull<bindings::class>,
     /// The name is in the module.
     _module: ModuleUse,
 }
 
 // SAFETY: C does the locking of classes, and any thread may use or destroy them.
-unsafe impl Send for Class {}
+unsafe impl Send for CreatedClass {}
 // SAFETY: C does the locking of classes.
-unsafe impl Sync for Class {}
+unsafe impl Sync for CreatedClass {}
 
 impl Class {
     /// Creates a class. May sleep. C: `class_create()`.
@@ -85,15 +91,22 @@ impl Class {
         let class = unsafe { NonNull::new_unchecked(class) };
 
         // INVARIANT: The class was just created. It is destroyed if this allocation fails.
-        let class = Self {
+        let class = SleepingDrop::new(CreatedClass {
             class,
             _module: module,
-        };
-        Ok(Arc::new(class, GFP_KERNEL)?)
+        });
+        Ok(Arc::new(Self(class), GFP_KERNEL)?)
     }
 }
 
-impl Drop for Class {
+impl DropsLater for CreatedClass {
+    #[inline(never)]
+    fn drop_later(self) {
+        drop_later("class of devices", self);
+    }
+}
+
+impl Drop for CreatedClass {
     fn drop(&mut self) {
         // SAFETY: By the type invariants, the class is valid. Each device holds a reference to
         // this, so the class has none left.
@@ -109,13 +122,16 @@ impl Drop for Class {
 /// ([`DiskConfig::parent`](crate::block::DiskConfig::parent)), which hold a reference, and may
 /// carry the number of a character device.
 ///
-/// Dropping it waits for users of its attributes, then drops the character device. Sleeps. C:
-/// `device_unregister()`.
+/// Dropping it waits for users of its attributes, then drops the character device. Sleeps. In atomic context, a work
+/// item drops it, and its data. C: `device_unregister()`.
+pub struct Device(SleepingDrop<AddedDevice>);
+
+/// An added device. Dropping this sleeps.
 ///
 /// # Invariants
 ///
 /// `device` was added to `class`, and holds the address of `data`.
-pub struct Device {
+struct AddedDevice {
     device: NonNull<bindings::device>,
     /// Dropped after the device is removed, so that nothing refers to it.
     _node: Option<chrdev::Node>,
@@ -126,9 +142,9 @@ pub struct Device {
 
 // SAFETY: C does the locking of devices, and any thread may use or remove them. The data is `Send`
 // and `Sync`.
-unsafe impl Send for Device {}
+unsafe impl Send for AddedDevice {}
 // SAFETY: C does the locking of devices. The data is `Sync`.
-unsafe impl Sync for Device {}
+unsafe impl Sync for AddedDevice {}
 
 impl Device {
     /// Creates a device and adds it to the system. With a `node`, devtmpfs creates `/dev/NAME`,
@@ -149,7 +165,7 @@ impl Device {
         // holds the data until the device is removed.
         let device = from_err_ptr(unsafe {
             bindings::device_create_with_groups(
-                class.class.as_ptr(),
+                class.0.class.as_ptr(),
                 core::ptr::null_mut(),
                 node.as_ref().map_or(0, chrdev::Node::number),
                 (&raw const *data).cast_mut().cast(),
@@ -160,15 +176,15 @@ impl Device {
         })?;
 
         // INVARIANT: The device was just added. It is removed if the allocation below fails.
-        let device = Self {
+        let device = SleepingDrop::new(AddedDevice {
             // SAFETY: A pointer to a valid device is not null.
             device: unsafe { NonNull::new_unchecked(device) },
             _node: node,
             _data: data,
             _class: class,
             _module: module,
-        };
-        Ok(Arc::new(device, GFP_KERNEL)?)
+        });
+        Ok(Arc::new(Self(device), GFP_KERNEL)?)
     }
 
     /// Sends a `change` uevent with an additional variable, `KEY=value`.
@@ -188,7 +204,7 @@ impl Device {
         // copies the variables, up to the null pointer.
         to_result(unsafe {
             bindings::kobject_uevent_env(
-                &raw mut (*self.device.as_ptr()).kobj,
+                &raw mut (*self.as_raw()).kobj,
                 bindings::kobject_action_KOBJ_CHANGE,
                 variables.as_mut_ptr(),
             )
@@ -197,11 +213,18 @@ impl Device {
 
     /// Returns the device for C.
     pub(crate) fn as_raw(&self) -> *mut bindings::device {
-        self.device.as_ptr()
+        self.0.device.as_ptr()
     }
 }
 
-impl Drop for Device {
+impl DropsLater for AddedDevice {
+    #[inline(never)]
+    fn drop_later(self) {
+        drop_later("device", self);
+    }
+}
+
+impl Drop for AddedDevice {
     fn drop(&mut self) {
         // SAFETY: By the type invariants, the device was added. This is its last use: child disks
         // hold a reference to `self`.

@@ -192,7 +192,7 @@ dumps_wait_until_the_module_is_loaded() {
 # function has returned, or the init function has failed.
 RELEASE=/sys/class/rrdma_leaks/leaked/release
 LEAK_LINE='rrdma: rrdma_test_leaks: its unload has waited for [0-9]+ s for what it has not dropped: '
-LEAKED='threads: 1, workqueues: 1, netlink families: 1, (disks: 1, )?classes of devices: 1, devices: 1, '
+LEAKED='threads: 1, workqueues: 1, netlink families: 1, (disks: 1, tag sets: 1, )?classes of devices: 1, devices: 1, '
 LEAKED+='(character devices: 1, )?RDMA clients: 1, observers of CM IDs: 1'
 
 # The thread may have ended, if a test failed.
