@@ -7,8 +7,7 @@
 
 use kernel::{
     fmt,
-    prelude::*,
-    sync::Arc, //
+    prelude::*, //
 };
 use rrdma::{
     errno::EOPNOTSUPP,
@@ -43,15 +42,14 @@ module! {
 
 struct DeviceInfo {
     /// Dropping it calls `removing` for all devices.
-    _registration: Arc<Registration<Observer>>,
+    _registration: Registration<Observer>,
 }
 
 impl kernel::Module for DeviceInfo {
     fn init(_module: &'static ThisModule) -> Result<Self> {
         let queue = OwnedQueue::new(c"rrdma_device_info", WorkKind::Ordinary, 1)?;
-        let registration = Registration::new(Observer { queue });
         Ok(Self {
-            _registration: Arc::pin_init(registration, GFP_KERNEL)?,
+            _registration: Registration::new(Observer { queue })?,
         })
     }
 }

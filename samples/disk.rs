@@ -118,7 +118,7 @@ struct Module {
 
 impl kernel::Module for Module {
     fn init(module: &'static ThisModule) -> Result<Self> {
-        let client = Arc::pin_init(Registration::new(()), GFP_KERNEL)?;
+        let client = Arc::new(Registration::new(())?, GFP_KERNEL)?;
         let wake = Arc::pin_init(TimedCompletion::new(), GFP_KERNEL)?;
         let is_over = RelaxedBool::new(false);
         let owner = Arc::new(DiskThread { wake, is_over }, GFP_KERNEL)?;

@@ -61,14 +61,13 @@ const VALUE_ATTRIBUTE: Attribute = Attribute {
 
 struct Module {
     // Dropped with the module: no handler runs afterwards.
-    _family: Pin<KBox<Registration<Numbers>>>,
+    _family: Registration<Numbers>,
 }
 
 impl kernel::Module for Module {
     fn init(module: &'static ThisModule) -> Result<Self> {
-        let family = Registration::new(Numbers::new(), module);
         Ok(Self {
-            _family: KBox::pin_init(family, GFP_KERNEL)?,
+            _family: Registration::new(Numbers::new(), module)?,
         })
     }
 }

@@ -83,13 +83,13 @@ module! {
 }
 
 struct Hello {
-    _client: Pin<KBox<Registration<Hello>>>,
+    _client: Registration<Hello>,
 }
 
 impl kernel::Module for Hello {
     fn init(_module: &'static ThisModule) -> Result<Self> {
         let wake = Arc::pin_init(TimedCompletion::new(), GFP_KERNEL)?;
-        let client = KBox::pin_init(Registration::new(()), GFP_KERNEL)?;
+        let client = Registration::new(())?;
         Caller { wake }.call(&client)?;
         Ok(Self { _client: client })
     }

@@ -16,8 +16,10 @@ use crate::{
     errno::ENOBUFS,
     net::Namespace,
     sync::{
+        DropsLater,
         ModuleUse,
         Rundown,
+        SleepingDrop,
         UseKind, //
     },
 };
@@ -29,12 +31,15 @@ use kernel::{error::to_result, prelude::*, sync::Arc};
 
 /// A registered family and the data of its handlers.
 ///
-/// Dropping it [unregisters](Self::unregister) the family.
+/// Dropping it [unregisters](Self::unregister) the family. In atomic context, a work item does that, and drops the data.
 ///
 /// A module drops the registration before anything that the handlers use. Dumps fail with `EBUSY`
 /// until the init function of the module has succeeded.
+pub struct Registration<F: Family>(SleepingDrop<Pin<KBox<OwnedFamily<F>>>>);
+
+/// A family that is registered until it is unregistered or this is dropped. Both sleep.
 #[pin_data(PinnedDrop)]
-pub struct Registration<F: Family> {
+struct OwnedFamily<F: Family> {
     /// Multicasts are inside; closed when unregistering starts.
     #[pin]
     senders: Rundown,
@@ -44,7 +49,13 @@ pub struct Registration<F: Family> {
     // C has a pointer to the context, so it must not move even if its type is `Unpin`.
     #[pin]
     _pin: PhantomPinned,
-    _module: ModuleUse,
+    module: ModuleUse,
+}
+
+impl<F: Family> DropsLater for Pin<KBox<OwnedFamily<F>>> {
+    fn drop_later(self) {
+        self.module.clone().drop_later("netlink family", self);
+    }
 }
 
 impl<F: Family> Registration<F> {
@@ -57,27 +68,16 @@ impl<F: Family> Registration<F> {
     pub fn new(
         context: impl PinInit<F::Context, Error>,
         module: &'static ThisModule,
-    ) -> impl PinInit<Self, Error> {
-        let caller = Location::caller();
-        try_pin_init!(&this in Self {
-            _module: ModuleUse::new(UseKind::NetlinkFamily, caller)?,
-            senders <- Rundown::new(),
-            context <- context,
-            live: {
-                // SAFETY: `this` points to the value under initialisation.
-                let context = unsafe { &raw const (*this.as_ptr()).context };
-                // SAFETY: The context is initialised and pinned. No later initialiser fails, so the
-                // context is dropped with the registration: after the family is unregistered and
-                // after `live`.
-                unsafe { Live::new::<F>(context, module)? }
-            },
-            _pin: PhantomPinned,
-        })
+    ) -> Result<Self> {
+        let module_use = ModuleUse::new(UseKind::NetlinkFamily, Location::caller())?;
+        let registered = OwnedFamily::new(context, module, module_use);
+        let registered = KBox::pin_init(registered, GFP_KERNEL)?;
+        Ok(Self(SleepingDrop::new(registered)))
     }
 
     /// Returns the data of the handlers.
     pub fn context(&self) -> &F::Context {
-        &self.context
+        &self.0.context
     }
 
     /// Unregisters the family, and waits for running handlers. Unfinished dumps fail with `ENODEV`,
@@ -88,21 +88,7 @@ impl<F: Family> Registration<F> {
     /// references to this, another reference must be held until this returns. C:
     /// `genl_unregister_family()`.
     pub fn unregister(&self) {
-        if !self.senders.close() {
-            return;
-        }
-        // Multicasts use the groups, which exist only while the family is registered.
-        self.senders.wait(|count| {
-            pr_warn!(
-                "netlink family {}: has waited for 10 s for {count} threads that send\n",
-                F::NAME
-            );
-        });
-        // SAFETY: The family is registered. `close` returns true only once, so this call is the
-        // only one and cannot fail. It waits for all `doit` and first `dumpit` calls.
-        unsafe { bindings::genl_unregister_family(Shared::family(&self.live.shared)) };
-        // Later parts of a dump do not use the `genl_family` in C, only `shared`.
-        self.live.shared.close();
+        self.0.unregister();
     }
 
     /// Multicasts a message that `build` fills, of about one page at most, to the listeners of a
@@ -128,10 +114,10 @@ impl<F: Family> Registration<F> {
             return Err(EINVAL);
         }
         let group = group.try_into()?;
-        let Some(_sending) = self.senders.enter() else {
+        let Some(_sending) = self.0.senders.enter() else {
             return Ok(());
         };
-        let family = Shared::family(&self.live.shared);
+        let family = Shared::family(&self.0.live.shared);
         // SAFETY: `_sending` keeps the family registered. The namespace is alive, and `group` is a
         // group of the family.
         if unsafe { bindings::genl_has_listeners(family, net.as_ptr(), group) } == 0 {
@@ -174,8 +160,51 @@ impl<F: Family> Registration<F> {
     }
 }
 
+impl<F: Family> OwnedFamily<F> {
+    /// Registers a family. May sleep.
+    fn new(
+        context: impl PinInit<F::Context, Error>,
+        owner: &'static ThisModule,
+        module: ModuleUse,
+    ) -> impl PinInit<Self, Error> {
+        try_pin_init!(&this in Self {
+            module,
+            senders <- Rundown::new(),
+            context <- context,
+            live: {
+                // SAFETY: `this` points to the value under initialisation.
+                let context = unsafe { &raw const (*this.as_ptr()).context };
+                // SAFETY: The context is initialised and pinned. No later initialiser fails, so the
+                // context is dropped with the registration: after the family is unregistered and
+                // after `live`.
+                unsafe { Live::new::<F>(context, owner)? }
+            },
+            _pin: PhantomPinned,
+        })
+    }
+
+    /// Unregisters the family, see [`Registration::unregister`].
+    fn unregister(&self) {
+        if !self.senders.close() {
+            return;
+        }
+        // Multicasts use the groups, which exist only while the family is registered.
+        self.senders.wait(|count| {
+            pr_warn!(
+                "netlink family {}: has waited for 10 s for {count} threads that send\n",
+                F::NAME
+            );
+        });
+        // SAFETY: The family is registered. `close` returns true only once, so this call is the
+        // only one and cannot fail. It waits for all `doit` and first `dumpit` calls.
+        unsafe { bindings::genl_unregister_family(Shared::family(&self.live.shared)) };
+        // Later parts of a dump do not use the `genl_family` in C, only `shared`.
+        self.live.shared.close();
+    }
+}
+
 #[pinned_drop]
-impl<F: Family> PinnedDrop for Registration<F> {
+impl<F: Family> PinnedDrop for OwnedFamily<F> {
     fn drop(self: Pin<&mut Self>) {
         self.unregister();
     }

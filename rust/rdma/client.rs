@@ -42,7 +42,9 @@ use crate::{
     bindings, memory,
     sync::{
         new_mutex,
+        DropsLater,
         ModuleUse,
+        SleepingDrop,
         UseKind, //
     },
 };
@@ -107,26 +109,63 @@ pub trait Client: Sized + 'static {
 }
 
 /// A registered client. Dropping it unregisters the client, which removes all devices from it
-/// first. Sleeps until all references to the devices are dropped.
+/// first. Sleeps until all references to the devices are dropped. In atomic context, a work item drops it, and its
+/// context.
+pub struct Registration<C: Client>(SleepingDrop<Pin<KBox<OwnedClient<C>>>>);
+
+impl<C: Client> Registration<C> {
+    /// Registers the client (`ib_register_client`). Calls [`Client::added`] for each device that
+    /// exists. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `EEXIST` if the name is in use; `ENOMEM`; or the error of the core.
+    #[track_caller]
+    pub fn new(context: C::Context) -> Result<Self> {
+        let module = ModuleUse::new(UseKind::RdmaClient, Location::caller())?;
+        let registered = KBox::pin_init(OwnedClient::new(context, module), GFP_KERNEL)?;
+        Ok(Self(SleepingDrop::new(registered)))
+    }
+
+    /// Returns the context that the client was registered with.
+    pub fn context(&self) -> &C::Context {
+        &self.0.context
+    }
+
+    /// Returns a reference to `device`; `None` if it is being removed or was not added to this
+    /// client.
+    pub fn acquire(&self, device: &Device) -> Option<DeviceRef> {
+        let devices = self.0.devices.lock();
+        devices.iter().find(|p| p.is(device.as_raw()))?.acquire()
+    }
+}
+
+/// A client that is registered. Dropping this unregisters it, which sleeps.
 ///
 /// # Invariants
 ///
 /// While the client is registered, `CLIENTS` has an entry with the name `C::NAME` and the address
 /// of this object, which is pinned.
 #[pin_data(PinnedDrop)]
-pub struct Registration<C: Client> {
+struct OwnedClient<C: Client> {
     #[pin]
     client: Opaque<bindings::ib_client>,
     #[pin]
     devices: Mutex<KVec<Arc<DeviceUsage>>>,
     context: C::Context,
-    _module: ModuleUse,
+    module: ModuleUse,
 }
 
 // SAFETY: The core synchronises its own access to `client`. The other fields are `Send`.
-unsafe impl<C: Client> Send for Registration<C> {}
+unsafe impl<C: Client> Send for OwnedClient<C> {}
 // SAFETY: The core synchronises its own access to `client`. The other fields are `Sync`.
-unsafe impl<C: Client> Sync for Registration<C> {}
+unsafe impl<C: Client> Sync for OwnedClient<C> {}
+
+impl<C: Client> DropsLater for Pin<KBox<OwnedClient<C>>> {
+    fn drop_later(self) {
+        self.module.clone().drop_later("RDMA client", self);
+    }
+}
 
 /// The event handler of a registration for one device (`struct ib_event_handler`).
 ///
@@ -139,7 +178,7 @@ struct Attachment<C: Client> {
     #[pin]
     handler: Opaque<bindings::ib_event_handler>,
     usage: Arc<DeviceUsage>,
-    registration: NonNull<Registration<C>>,
+    registration: NonNull<OwnedClient<C>>,
 }
 
 impl<C: Client> Attachment<C> {
@@ -153,7 +192,7 @@ impl<C: Client> Attachment<C> {
         memory: KBox<MaybeUninit<Self>>,
         raw: NonNull<bindings::ib_device>,
         usage: Arc<DeviceUsage>,
-        registration: NonNull<Registration<C>>,
+        registration: NonNull<OwnedClient<C>>,
     ) -> Pin<KBox<Self>> {
         let Ok(attachment) = memory.write_pin_init(pin_init!(Self {
             handler <- Opaque::ffi_init(|handler: *mut bindings::ib_event_handler| {
@@ -185,7 +224,7 @@ impl<C: Client> Attachment<C> {
         self.usage.clone()
     }
 
-    fn registration(&self) -> &Registration<C> {
+    fn registration(&self) -> &OwnedClient<C> {
         // SAFETY: By the safety requirements of `attach`, the registration is alive.
         unsafe { self.registration.as_ref() }
     }
@@ -221,7 +260,7 @@ struct Entry {
     registration: *const c_void,
 }
 
-// SAFETY: `registration` points to a `Registration`, which is `Sync`.
+// SAFETY: `registration` points to an `OwnedClient`, which is `Sync`.
 unsafe impl Send for Entry {}
 
 global_lock! {
@@ -268,18 +307,11 @@ pub(crate) fn init() {
     unsafe { CLIENTS.init() };
 }
 
-impl<C: Client> Registration<C> {
-    /// Registers the client (`ib_register_client`). Calls [`Client::added`] for each device that
-    /// exists. May sleep.
-    ///
-    /// # Errors
-    ///
-    /// `EEXIST` if the name is in use; `ENOMEM`; or the error of the core.
-    #[track_caller]
-    pub fn new(context: C::Context) -> impl PinInit<Self, Error> {
-        let caller = Location::caller();
+impl<C: Client> OwnedClient<C> {
+    /// Registers the client. May sleep.
+    fn new(context: C::Context, module: ModuleUse) -> impl PinInit<Self, Error> {
         try_pin_init!(&this in Self {
-            _module: ModuleUse::new(UseKind::RdmaClient, caller)?,
+            module,
             client <- Opaque::ffi_init(|client: *mut bindings::ib_client| {
                 // SAFETY: `client` points to the field, which is valid for writes.
                 unsafe {
@@ -307,18 +339,6 @@ impl<C: Client> Registration<C> {
                 result?
             },
         }? Error)
-    }
-
-    /// Returns the context that the client was registered with.
-    pub fn context(&self) -> &C::Context {
-        &self.context
-    }
-
-    /// Returns a reference to `device`; `None` if it is being removed or was not added to this
-    /// client.
-    pub fn acquire(&self, device: &Device) -> Option<DeviceRef> {
-        let devices = self.devices.lock();
-        devices.iter().find(|p| p.is(device.as_raw()))?.acquire()
     }
 
     /// The core's callback for a new device.
@@ -414,7 +434,7 @@ impl<C: Client> Registration<C> {
 }
 
 #[pinned_drop]
-impl<C: Client> PinnedDrop for Registration<C> {
+impl<C: Client> PinnedDrop for OwnedClient<C> {
     fn drop(self: Pin<&mut Self>) {
         // SAFETY: `new` has registered the client. When this returns, all devices are removed from
         // the client and no callback runs.

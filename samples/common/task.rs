@@ -126,7 +126,7 @@ pub(crate) struct Handle {
     /// The workqueue of the task. Dropped before `_client`, so a task that still runs is stopped
     /// when a device is removed.
     queue: Option<OwnedQueue>,
-    _client: Pin<KBox<Registration<Client>>>,
+    _client: Registration<Client>,
 }
 
 impl kernel::Module for Handle {
@@ -148,7 +148,7 @@ impl kernel::Module for Handle {
             }),
             GFP_KERNEL,
         )?;
-        let client = KBox::pin_init(Registration::new(task.clone()), GFP_KERNEL)?;
+        let client = Registration::new(task.clone())?;
         let own = task.clone();
         let run = pin_init!(TaskWork {
             task: own,

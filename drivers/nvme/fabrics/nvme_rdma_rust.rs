@@ -58,8 +58,8 @@ impl kernel::Module for NvmeRdmaRust {
     fn init(module: &'static ThisModule) -> Result<Self> {
         let controllers = Controllers::new()?;
         let removal = Arc::new(controllers.clone(), GFP_KERNEL)?;
-        let devices = client::Registration::new(removal as Arc<_>);
-        let devices: Arc<_> = Arc::pin_init(devices, GFP_KERNEL)?;
+        let devices = client::Registration::new(removal as Arc<_>)?;
+        let devices = Arc::new(devices, GFP_KERNEL)?;
         let name = parameters::transport.get();
         let shared = Shared {
             devices: devices.clone(),

@@ -149,7 +149,7 @@ impl NetlinkEvents {
 
     /// Registers the family. May sleep.
     pub(crate) fn start(&self, module: &'static ThisModule, registry: Arc<Registry>) -> Result {
-        let family = Arc::pin_init(Registration::new(Ok(registry), module), GFP_KERNEL)?;
+        let family = Arc::new(Registration::new(Ok(registry), module)?, GFP_KERNEL)?;
         *self.family.lock() = Some(family);
         Ok(())
     }

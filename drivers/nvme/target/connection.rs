@@ -211,8 +211,8 @@ impl Connections {
     ///
     /// `ENOMEM`, or the error of the core.
     pub(crate) fn start(self: &Arc<Self>) -> Result {
-        let client = client::Registration::new(self.clone() as Arc<_>);
-        *self.client.lock() = Some(Arc::pin_init(client, GFP_KERNEL)?);
+        let client = client::Registration::new(self.clone() as Arc<_>)?;
+        *self.client.lock() = Some(Arc::new(client, GFP_KERNEL)?);
         Ok(())
     }
 

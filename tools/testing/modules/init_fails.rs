@@ -80,8 +80,7 @@ impl kernel::Module for InitFails {
             move || over.wait(),
         )?;
         let requested = Arc::pin_init(TimedCompletion::new(), GFP_KERNEL)?;
-        let family = Registration::<Family>::new(Ok(requested.clone()), module);
-        let _family = KBox::pin_init(family, GFP_KERNEL)?;
+        let _family = Registration::<Family>::new(Ok(requested.clone()), module)?;
         match requested.wait_timeout(LIMIT) {
             true => Err(ECANCELED),
             false => Err(ETIMEDOUT),

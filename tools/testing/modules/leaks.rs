@@ -244,10 +244,8 @@ fn hold(module: &'static ThisModule, released: &Arc<TimedCompletion>) -> Result 
         }
         _ => (None, None),
     };
-    let family = netlink::Registration::<Driver>::new(Ok(()), module);
-    let _family = KBox::pin_init(family, GFP_KERNEL)?;
-    let client = client::Registration::<Driver>::new(());
-    let _client = KBox::pin_init(client, GFP_KERNEL)?;
+    let _family = netlink::Registration::<Driver>::new(Ok(()), module)?;
+    let _client = client::Registration::<Driver>::new(())?;
     let wake = Arc::pin_init(TimedCompletion::new(), GFP_KERNEL)?;
     let id = Id::<Driver>::new(&Namespace::init(), wake, NAME)?;
     id.observe(Arc::new(Driver, GFP_KERNEL)?)?;

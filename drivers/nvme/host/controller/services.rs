@@ -157,7 +157,7 @@ impl Services {
 
     /// Registers with the RDMA core. May sleep.
     pub(crate) fn start(&self, removal: Arc<dyn DeviceRemoval>) -> Result {
-        let client = Arc::pin_init(client::Registration::new(removal), GFP_KERNEL)?;
+        let client = Arc::new(client::Registration::new(removal)?, GFP_KERNEL)?;
         *self.client.lock() = Some(client);
         Ok(())
     }

@@ -56,6 +56,6 @@ impl Family for Case {
     const GROUPS: &'static [&'static CStr] = &[];
 }
 
-pub fn register(module: &'static ThisModule) -> Result<Pin<KBox<Registration<Case>>>> {
-    KBox::pin_init(Registration::<Case>::new(Ok(()), module), GFP_KERNEL)
+pub fn register(module: &'static ThisModule) -> Result<Registration<Case>> {
+    Registration::<Case>::new(Ok(()), module)
 }
