@@ -13,7 +13,7 @@ polled by the consumer
 polled by the consumer, when notified'
 
 requirements() {
-	need_sample completion_queues && need_modules rrdma_test_cq_polling
+	need_sample completion_queues && need_modules rrdma_test_cq_polling rrdma_test_softirq_drops
 }
 
 setup() {
@@ -72,6 +72,76 @@ objects_are_dropped_in_a_softirq() {
 	sample_done
 	sample_unload
 	[[ $(rdma resource show qp) != *'comm [rrdma_test_cq_po'* ]] || fail "queue pair leaked: $(rdma resource show qp)"
+}
+
+DROPS=/sys/kernel/tracing/instances/drops
+
+# softirq_drops OBJECT: let a completion handler, which may not sleep, drop an object.
+softirq_drops() {
+	load_at test_softirq_drops "$OWN4" "object=$1" "source=$OWN4"
+	sample_done
+	same result "$1" "$RESULT"
+}
+
+# dropped_in_a_softirq OBJECT FUNCTION...: as `softirq_drops`. The functions of C, which may sleep, must be called for
+# the object, and in process context.
+dropped_in_a_softirq() {
+	local object=$1 function
+	shift
+	# Functions of modules that are not loaded cannot be probed.
+	run modprobe -a ib_core rdma_cm
+	mkdir "$DROPS"
+	for function in "$@"; do
+		echo "p:drops/$function $function" >>"$PROBES" || fail "cannot create a probe of $function"
+	done
+	echo 1 >"$DROPS/events/drops/enable"
+	softirq_drops "$object"
+	for function in "$@"; do
+		wait_until 10 grep -q " $function: " "$DROPS/trace" || fail "$object: no call of $function"
+	done
+	same "calls in a softirq" "" "$(awk '$3 ~ /^..[sHh]/' "$DROPS/trace")"
+	end_drops
+	sample_unload
+}
+
+end_drops() {
+	[ -d "$DROPS" ] || return 0
+	echo 0 >"$DROPS/events/drops/enable"
+	rmdir "$DROPS"
+	echo >"$PROBES"
+}
+
+rdma_objects_are_dropped_in_a_softirq() {
+	defer end_drops
+	dropped_in_a_softirq id rdma_destroy_id
+	dropped_in_a_softirq listener rdma_destroy_id
+	dropped_in_a_softirq group ib_detach_mcast ib_destroy_qp_user rdma_destroy_id
+	dropped_in_a_softirq srq ib_destroy_srq_user
+	dropped_in_a_softirq client ib_unregister_client
+}
+
+kernel_objects_are_dropped_in_a_softirq() {
+	defer end_drops
+	dropped_in_a_softirq node cdev_del
+	dropped_in_a_softirq numbers unregister_chrdev_region
+	dropped_in_a_softirq class class_destroy
+	dropped_in_a_softirq device device_unregister
+	dropped_in_a_softirq workqueue destroy_workqueue
+	dropped_in_a_softirq socket sock_release
+	dropped_in_a_softirq netlink genl_unregister_family
+	dropped_in_a_softirq tag_set blk_mq_free_tag_set
+	dropped_in_a_softirq disk del_gendisk blk_mq_free_tag_set
+	# The wait for its end would be a "BUG: scheduling while atomic".
+	softirq_drops thread
+	sample_unload
+}
+
+# What RCU protects leaks: nobody is there to wait for its readers.
+retracted_objects_leak_in_a_softirq() {
+	local line='rrdma: an object that RCU protects leaks: it was dropped in atomic context'
+	explain "$line"
+	softirq_drops rcu
+	same "lines about the leak" 1 "$(logged "$line")"
 }
 
 # After unloading only the completion queues of the device's pool may remain.
@@ -162,6 +232,9 @@ main setup \
 	handlers_keep_to_their_context \
 	queues_are_not_overrun \
 	objects_are_dropped_in_a_softirq \
+	rdma_objects_are_dropped_in_a_softirq \
+	kernel_objects_are_dropped_in_a_softirq \
+	retracted_objects_leak_in_a_softirq \
 	queues_have_their_owner \
 	unloads_with_each_kind \
 	none_is_freed_while_it_is_armed \
