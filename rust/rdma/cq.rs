@@ -108,8 +108,17 @@ impl Poll {
     }
 }
 
-/// Error of a wait for a completion that a completion queue may have lost.
-pub(super) struct LostCompletion;
+/// Maximum time to wait for a completion of a work request that the device has to flush. As for the last shared
+/// receive.
+const FLUSH: Msecs = Msecs::from_secs(60);
+
+/// Why a wait for a completion has ended without it.
+pub(super) enum NoCompletion {
+    /// The completion queue has lost a completion.
+    Lost,
+    /// 60 seconds have passed.
+    Late,
+}
 
 /// Kind of a completion queue, which decides how it is released.
 enum CqKind {
@@ -334,17 +343,21 @@ impl CompletionQueue {
     ///
     /// # Errors
     ///
-    /// `LostCompletion`: 10 s have passed, and the queue has lost a completion, so `done` may never
-    /// be completed.
+    /// `NoCompletion`: `done` may never be completed. Either 10 s have passed, and the queue has lost a completion; or
+    /// 60 s have passed.
     pub(super) fn wait(
         &self,
         done: &TimedCompletion,
         slow: impl FnOnce(),
-    ) -> Result<(), LostCompletion> {
+    ) -> Result<(), NoCompletion> {
+        let end = Deadline::after(FLUSH);
         let mut slow = Some(slow);
         while !self.wait_for_some_time(done) {
             if self.is_broken() {
-                return Err(LostCompletion);
+                return Err(NoCompletion::Lost);
+            }
+            if end.left() == Msecs::ZERO {
+                return Err(NoCompletion::Late);
             }
             if let Some(slow) = slow.take() {
                 slow();

@@ -53,7 +53,7 @@ use crate::{
     rdma::{
         cq::{
             CompletionQueue,
-            LostCompletion, //
+            NoCompletion, //
         },
         device::Device, //
     },
@@ -100,13 +100,18 @@ enum Stuck {
     LastReceive,
     /// The completion queue has lost a completion.
     LostCompletion,
+    /// The device has not completed all work requests.
+    LateCompletion,
     /// The device refuses the error state, and the drain of its driver does not tell if it has drained.
     NoErrorState,
 }
 
-impl From<LostCompletion> for Stuck {
-    fn from(_: LostCompletion) -> Self {
-        Self::LostCompletion
+impl From<NoCompletion> for Stuck {
+    fn from(cause: NoCompletion) -> Self {
+        match cause {
+            NoCompletion::Lost => Self::LostCompletion,
+            NoCompletion::Late => Self::LateCompletion,
+        }
     }
 }
 
@@ -115,7 +120,30 @@ impl Stuck {
         match self {
             Self::LastReceive => "timed out waiting for LAST_WQE_REACHED",
             Self::LostCompletion => "the completion queue has lost a completion",
+            Self::LateCompletion => "the device has not completed its work requests within 60 s",
             Self::NoErrorState => "the device refuses the error state",
+        }
+    }
+}
+
+/// Which attempt to drain a queue pair this is.
+#[derive(Clone, Copy)]
+enum Attempt {
+    /// That of [`QueuePair::drain`], which logs that it takes long.
+    First,
+    /// One of the work item.
+    Again,
+}
+
+impl Attempt {
+    /// Logs that the device takes long.
+    fn report_slow(self, device: &Device, number: u32) {
+        match self {
+            Self::First => pr_warn!(
+                "{}: queue pair {number}: the drain has waited for 10 s for the device to flush work requests\n",
+                device.name()
+            ),
+            Self::Again => (),
         }
     }
 }
@@ -172,16 +200,16 @@ impl<E: QpContext> QueuePair<E> {
     ///
     /// Must not be called from a completion or connection event handler, as it waits for these.
     ///
-    /// The memory of work requests cannot be taken back from a device. So the drain waits for ever
-    /// if the device does not flush them. If the device refuses the error state or the marker, the
-    /// drain logs an error and tries again.
+    /// The memory of work requests cannot be taken back from a device. If the device refuses the error state or the
+    /// marker, the drain logs an error and tries again, for ever.
     ///
-    /// There are three exceptions, in which work requests may complete later, or never:
+    /// There are four exceptions, in which work requests may complete later, or never:
     ///
     /// - The device does not report the last shared receive within 60 seconds. C's `ib_drain_qp()`
     ///   waits as long.
     /// - The completion queue is [broken](CompletionQueue::is_broken), and does not report the marker within
     ///   10 seconds.
+    /// - The device does not flush the work requests within 60 seconds. C's `ib_drain_qp()` waits for ever.
     /// - The driver has its own drain operation, and the device refuses the error state, so that the
     ///   operation may have given up. If the device only refuses the marker, the operation is trusted.
     ///
@@ -201,7 +229,7 @@ impl<E: QpContext> QueuePair<E> {
         unsafe { bindings::synchronize_rcu_expedited() };
         // INVARIANT: If the drain succeeds, all posted work requests have completed, and `closed` prevents
         // new ones.
-        *state = match self.wait_until_idle() {
+        *state = match self.wait_until_idle(Attempt::First) {
             Ok(()) => DrainState::Idle,
             Err(stuck) => self.drain_later(stuck),
         };
@@ -220,7 +248,7 @@ impl<E: QpContext> QueuePair<E> {
         // the drop does not drain.
         let queue: Arc<Self> = unsafe { ArcBorrow::from_raw(self) }.into();
         let drain = |queue: Arc<Self>| {
-            while queue.wait_until_idle().is_err() {
+            while queue.wait_until_idle(Attempt::Again).is_err() {
                 fsleep(AGAIN);
             }
             // INVARIANT: As in `drain`.
@@ -233,20 +261,20 @@ impl<E: QpContext> QueuePair<E> {
 
     /// Waits until no posted work request is outstanding. Fails in the exceptions of [`drain`](Self::drain),
     /// and may be called again then. Nothing more is posted. May sleep.
-    fn wait_until_idle(&self) -> Result<(), Stuck> {
+    fn wait_until_idle(&self, attempt: Attempt) -> Result<(), Stuck> {
         if self.srq().is_some() {
             self.wait_for_shared_receives()?;
         }
-        self.send_cq().drain(|| self.drain_sends())?;
-        self.receive_cq().drain(|| self.drain_receives())?;
+        self.send_cq().drain(|| self.drain_sends(attempt))?;
+        self.receive_cq().drain(|| self.drain_receives(attempt))?;
         // SAFETY: All posted work requests have completed.
         unsafe { self.partially_posted.flush(self.as_raw()) };
         Ok(())
     }
 
-    fn drain_sends(&self) -> Result<(), Stuck> {
+    fn drain_sends(&self, attempt: Attempt) -> Result<(), Stuck> {
         if E::QpType::COUNTS_SENDS {
-            return self.wait_for_sends();
+            return self.wait_for_sends(attempt);
         }
         // SAFETY: The queue pair is alive by the type invariant, and has this device. It has taken an entry of
         // its completion queue for the marker. The marker and the functions are those of its sends.
@@ -258,12 +286,13 @@ impl<E: QpContext> QueuePair<E> {
                 &self.send_marker,
                 Marker::post_send,
                 bindings::ib_drain_sq,
+                attempt,
             )
         }
     }
 
     /// Waits for the posted receives. Those of a shared queue were awaited before the sends.
-    fn drain_receives(&self) -> Result<(), Stuck> {
+    fn drain_receives(&self, attempt: Attempt) -> Result<(), Stuck> {
         if self.srq().is_some() {
             return Ok(());
         }
@@ -276,13 +305,14 @@ impl<E: QpContext> QueuePair<E> {
                 &self.receive_marker,
                 Marker::post_receive,
                 bindings::ib_drain_rq,
+                attempt,
             )
         }
     }
 
     /// Moves the queue pair to its error state and waits until all counted sends have completed.
     /// Nothing more is posted. May sleep.
-    fn wait_for_sends(&self) -> Result<(), Stuck> {
+    fn wait_for_sends(&self, attempt: Attempt) -> Result<(), Stuck> {
         // If the transition fails, the device may still complete the sends. Their memory must not
         // be freed before that, so wait in either case.
         if let Err(error) = self.stop() {
@@ -293,7 +323,7 @@ impl<E: QpContext> QueuePair<E> {
             self.sends.remove(1);
         }
         self.send_cq().wait(&self.sends.none, || {
-            report_slow(self.device(), self.number());
+            attempt.report_slow(self.device(), self.number());
         })?;
         Ok(())
     }
@@ -375,6 +405,7 @@ unsafe fn drain_by_marker(
     marker: &Marker,
     post: unsafe fn(&Marker, *mut bindings::ib_qp) -> Result,
     by_driver: unsafe extern "C" fn(*mut bindings::ib_qp),
+    attempt: Attempt,
 ) -> Result<(), Stuck> {
     let mut warn_at = Some(Deadline::after(WARN_AFTER));
     while !marker.is_posted() {
@@ -404,15 +435,8 @@ unsafe fn drain_by_marker(
     }
     // SAFETY: By the safety requirements the queue pair is alive. Its number is constant.
     let number = unsafe { (*queue).qp_num };
-    cq.wait(&marker.handled, || report_slow(device, number))?;
+    cq.wait(&marker.handled, || attempt.report_slow(device, number))?;
     Ok(())
-}
-
-fn report_slow(device: &Device, number: u32) {
-    pr_warn!(
-        "{}: queue pair {number}: the drain has waited for 10 s for the device to flush work requests\n",
-        device.name()
-    );
 }
 
 #[cold]

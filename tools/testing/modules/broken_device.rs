@@ -37,6 +37,7 @@ use rrdma::{
     rdma::{
         cq::{
             CompletionQueue,
+            DirectQueue,
             NotifiedQueue,
             Poll, //
         },
@@ -98,6 +99,7 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, StepError> {
         "dereg" => env.region()?,
         "destroy_srq" => env.shared_receives()?,
         "deaf" => env.deaf()?,
+        "mute" => env.mute()?,
         "last" => env.last()?,
         "unconnected" => env.unconnected()?,
         "irdma" | "qedr" => env.no_shared_receives()?,
@@ -244,6 +246,17 @@ impl TestEnv<'_> {
     fn no_shared_receives(&self) -> Result<(), StepError> {
         let refused = SharedReceiveQueue::<CompletionSink>::new(self.0.pd.clone(), 1, |_| ());
         expect_error("shared receive queue", refused, EOPNOTSUPP)
+    }
+
+    /// No work request completes, and nothing says why: the queue pair is kept.
+    fn mute(&self) -> Result<(), StepError> {
+        let (device, entries) = (self.0.device().clone(), ONE_MESSAGE.completions());
+        let queue = DirectQueue::new(device, entries, 0, task::NAME).step("completion queue")?;
+        let cq = queue.completion_queue().clone();
+        let end = ConnectedQp::loopback(self.0, cq, ONE_MESSAGE)?;
+        end.post_receive(Work::new(self.0.device(), BYTES, Direction::FromDevice)?)?;
+        end.queue().drain();
+        expect_equal("receives returned by the drain", end.returned(), 0)
     }
 
     /// Neither the device nor the drain of the driver stops the queue pair, which is kept.

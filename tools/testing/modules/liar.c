@@ -13,6 +13,7 @@
  * event    A queue pair has a fatal error before it is returned to its creator
  *          (bnxt_re, when the device recovers).
  * deaf     No completion is polled, and each queue that is polled has an error.
+ * mute     No completion is polled.
  * last     No queue pair reports its last shared receive (irdma, qedr).
  * irdma, qedr
  *          The device has the number of this driver.
@@ -158,6 +159,11 @@ static int destroy_with_event(struct ib_qp *qp, struct ib_udata *udata)
 	return honest.destroy_qp(qp, udata);
 }
 
+static int poll_silently(struct ib_cq *cq, int count, struct ib_wc *wc)
+{
+	return 0;
+}
+
 static int poll_nothing(struct ib_cq *cq, int count, struct ib_wc *wc)
 {
 	struct ib_event error = {
@@ -255,6 +261,8 @@ static int replace(struct ib_device_ops *ops)
 		ops->destroy_qp = destroy_with_event;
 	else if (!strcmp(lie, "deaf"))
 		ops->poll_cq = poll_nothing;
+	else if (!strcmp(lie, "mute"))
+		ops->poll_cq = poll_silently;
 	else if (!strcmp(lie, "last")) {
 		ops->create_qp = create_and_keep_last;
 		ops->destroy_qp = destroy_and_forget_last;

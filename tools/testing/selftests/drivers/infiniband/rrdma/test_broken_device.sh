@@ -74,6 +74,11 @@ keeps() {
 }
 
 drain_without_completions() { keeps deaf 'the completion queue has lost a completion'; }
+drain_of_a_device_without_a_word() {
+	explain "rrdma: $DEVICE: queue pair [0-9]+: the drain has waited for 10 s for the device to flush work requests"
+	keeps mute 'the device has not completed its work requests within 60 s'
+}
+
 drain_without_the_last_receive() { keeps last 'timed out waiting for LAST_WQE_REACHED'; }
 
 # A queue pair that was never connected has taken no shared receive, so its drain does not wait for the last one.
@@ -128,6 +133,7 @@ main setup \
 	events_of_incomplete_queue_pairs \
 	events_of_dropped_queue_pairs \
 	drain_without_completions \
+	drain_of_a_device_without_a_word \
 	drain_without_the_last_receive \
 	drain_of_an_unconnected_queue_pair \
 	shared_receives_on_irdma \
