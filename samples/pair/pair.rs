@@ -302,7 +302,16 @@ impl ConnectedQp {
         cq: Arc<CompletionQueue>,
         capacity: QpCap,
     ) -> Result<Self, StepError> {
-        let init = init_qp(port_gid, QpInitAttr::new(port_gid.pd.clone(), cq, capacity))?;
+        let parts = QpInitAttr::new(port_gid.pd.clone(), cq, capacity);
+        Self::loopback_with(port_gid, parts)
+    }
+
+    /// Creates a queue pair with these attributes that is connected with itself. May sleep.
+    pub(crate) fn loopback_with(
+        port_gid: &PortGid<'_>,
+        parts: QpInitAttr<CompletionSink>,
+    ) -> Result<Self, StepError> {
+        let init = init_qp(port_gid, parts)?;
         let number = init.number();
         Self::new(port_gid, init, port_gid, number, Mtu::Bytes256)
     }

@@ -178,7 +178,7 @@ pub(crate) fn run<T: Transport>(task: &Arc<SampleTask>) -> Result<Summary, StepE
                 return Err(StepError::new("peer", fmt!("has only {count} queue pairs")));
             }
             let mut peer = Peer::told(theirs, settings.mtu, port, source.clone())?;
-            peer.path = peer.path.with_service_level(settings.service_level);
+            peer.path = settings.route(peer.path);
             let route = T::Route::find(&pd, &peer).step("route")?;
             let pair = T::connect(init, peer, psn).step("connection")?;
             pair.queue_pair().context().set_route(route);

@@ -11,7 +11,10 @@ use rrdma::{
     params::Text,
     rdma::{
         device::Mtu,
-        path::ServiceLevel, //
+        path::{
+            Path,
+            ServiceLevel, //
+        },
     },
     sync::Msecs, //
 };
@@ -27,6 +30,8 @@ rrdma::parameters! {
     rx_depth: Number<1, 32767> = 500, "number of posted receives; default 500";
     iters: Number<1, 1000000000> = 1000, "number of messages in each direction; default 1000";
     sl: Number<0, 15> = 0, "service level; default 0";
+    tclass: Number<0, 255> = 0, "traffic class; default 0";
+    hops: Number<0, 255> = 0, "hop limit; default 0, that of the route";
     events: Bool = false, "sleep until a completion event instead of polling";
     check: Bool = false, "validate received data; a program as the client needs -c";
     patience: Number<1, 3600000> = 10000, "timeout in ms without a message; default 10000";
@@ -43,7 +48,10 @@ pub(crate) struct Settings {
     pub(crate) mtu: Mtu,
     pub(crate) rx_depth: u32,
     pub(crate) iters: u32,
-    pub(crate) service_level: ServiceLevel,
+    service_level: ServiceLevel,
+    traffic_class: u8,
+    /// 0: that of the route.
+    hop_limit: u8,
     /// Sleep until a completion event instead of polling.
     pub(crate) events: bool,
     pub(crate) check: bool,
@@ -75,6 +83,8 @@ impl Settings {
             rx_depth: parameters::rx_depth.get(),
             iters: parameters::iters.get(),
             service_level: ServiceLevel::new(narrow(sl)).unwrap_or(ServiceLevel::MAX),
+            traffic_class: narrow(parameters::tclass.get()),
+            hop_limit: narrow(parameters::hops.get()),
             events: parameters::events.get(),
             check: parameters::check.get(),
             patience: Msecs::new(parameters::patience.get()),
@@ -86,6 +96,17 @@ impl Settings {
             )));
         }
         Ok(settings)
+    }
+
+    /// Sets how the packets on `path` travel.
+    pub(crate) fn route<'a>(&self, path: Path<'a>) -> Path<'a> {
+        let path = path
+            .with_service_level(self.service_level)
+            .with_traffic_class(self.traffic_class);
+        match self.hop_limit {
+            0 => path,
+            limit => path.with_hop_limit(limit),
+        }
     }
 
     /// Returns whether this end is the client, which sends first.

@@ -43,6 +43,7 @@ use rrdma::{
         },
         device::Mtu,
         dma::Direction,
+        mr::Region,
         qp::{
             Init,
             QpInitAttr, //
@@ -100,6 +101,7 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, StepError> {
         "destroy_srq" => env.shared_receives()?,
         "deaf" => env.deaf()?,
         "mute" => env.mute()?,
+        "gaps" => env.gaps()?,
         "last" => env.last()?,
         "unconnected" => env.unconnected()?,
         "irdma" | "qedr" => env.no_shared_receives()?,
@@ -257,6 +259,13 @@ impl TestEnv<'_> {
         end.post_receive(Work::new(self.0.device(), BYTES, Direction::FromDevice)?)?;
         end.queue().drain();
         expect_equal("receives returned by the drain", end.returned(), 0)
+    }
+
+    /// A region with gaps is of a kind of its own, which few devices have.
+    fn gaps(&self) -> Result<(), StepError> {
+        Region::<Buffer>::with_gaps(self.0.pd.clone(), 2).step("region with gaps")?;
+        let other = Region::<Buffer>::new(self.0.pd.clone(), 2);
+        expect_error("region", other, EINVAL)
     }
 
     /// Neither the device nor the drain of the driver stops the queue pair, which is kept.

@@ -35,6 +35,8 @@ use pair::{
     nothing_left,
     CompletionSink,
     ConnectedQp,
+    Work,
+    LIMIT,
     ONE_MESSAGE, //
 };
 use rrdma::{
@@ -50,7 +52,10 @@ use rrdma::{
             Direction,
             DmaBuffer, //
         },
-        qp::QueuePair,
+        qp::{
+            QpInitAttr,
+            QueuePair, //
+        },
         wr::{
             Complete,
             Operation,
@@ -108,6 +113,7 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, StepError> {
             partial_post::run(&port_gid)?;
             polled_as_they_go(&port_gid)?;
             one_poller::run(&port_gid)?;
+            receives_apart(&port_gid)?;
             refusals(&port_gid)?;
         }
     }
@@ -182,6 +188,29 @@ fn polled_as_they_go(port_gid: &PortGid<'_>) -> Result<(), StepError> {
         back.load(ordering::Acquire),
         QUEUE_PAIRS,
     )
+}
+
+/// The receives of a queue pair with two completion queues complete in the second one.
+fn receives_apart(port_gid: &PortGid<'_>) -> Result<(), StepError> {
+    let (task, device) = (port_gid.task, || port_gid.device().clone());
+    let entries = ONE_MESSAGE.completions();
+    let sends = CompletionQueue::alloc(device(), entries, 0, Poll::SoftIrq, task::NAME)
+        .step("completion queue")?;
+    let receives = DirectQueue::new(device(), entries, 0, task::NAME).step("direct queue")?;
+    let parts = QpInitAttr::new(port_gid.pd.clone(), sends, ONE_MESSAGE)
+        .with_receive_cq(receives.completion_queue().clone());
+    let end = ConnectedQp::loopback_with(port_gid, parts)?;
+    let message = |direction| Work::new(port_gid.device(), size_of::<u64>(), direction);
+    end.post_receive(message(Direction::FromDevice)?)?;
+    end.post("message", message(Direction::ToDevice)?, |work, chain| {
+        chain.send([work.buffer.sge()])
+    })?;
+    let sent = end.done("message")?.1;
+    expect_equal("receives among the sends", sent.received.is_some(), false)?;
+    let polled = task.poll_for("receive", LIMIT, || {
+        Some(receives.poll(BUDGET)).filter(|handled| *handled != 0)
+    })?;
+    expect_equal("polled receives", polled, 1)
 }
 
 /// Checks that queues with invalid sizes are refused.

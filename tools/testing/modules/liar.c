@@ -14,6 +14,7 @@
  *          (bnxt_re, when the device recovers).
  * deaf     No completion is polled, and each queue that is polled has an error.
  * mute     No completion is polled.
+ * gaps     The device registers memory with gaps only.
  * last     No queue pair reports its last shared receive (irdma, qedr).
  * irdma, qedr
  *          The device has the number of this driver.
@@ -237,6 +238,13 @@ static int refuse_detach(struct ib_qp *qp, union ib_gid *gid, u16 lid)
 	return refused() ? -EIO : honest.detach_mcast(qp, gid, lid);
 }
 
+static struct ib_mr *alloc_gaps(struct ib_pd *pd, enum ib_mr_type type, u32 max_num_sg)
+{
+	if (type != IB_MR_TYPE_SG_GAPS)
+		return ERR_PTR(-EINVAL);
+	return honest.alloc_mr(pd, IB_MR_TYPE_MEM_REG, max_num_sg);
+}
+
 static int replace(struct ib_device_ops *ops)
 {
 	if (!strcmp(lie, "post"))
@@ -263,7 +271,10 @@ static int replace(struct ib_device_ops *ops)
 		ops->poll_cq = poll_nothing;
 	else if (!strcmp(lie, "mute"))
 		ops->poll_cq = poll_silently;
-	else if (!strcmp(lie, "last")) {
+	else if (!strcmp(lie, "gaps")) {
+		victim->attrs.kernel_cap_flags |= IBK_SG_GAPS_REG;
+		ops->alloc_mr = alloc_gaps;
+	} else if (!strcmp(lie, "last")) {
 		ops->create_qp = create_and_keep_last;
 		ops->destroy_qp = destroy_and_forget_last;
 	} else if (!strcmp(lie, "irdma"))
@@ -300,6 +311,8 @@ static int liar_add(struct ib_device *added)
 static void liar_remove(struct ib_device *removed, void *data)
 {
 	removed->ops = honest;
+	if (!strcmp(lie, "gaps"))
+		removed->attrs.kernel_cap_flags &= ~IBK_SG_GAPS_REG;
 	/* Wait until no task is in one of the functions above. */
 	synchronize_rcu_tasks();
 	if (kept.device) {

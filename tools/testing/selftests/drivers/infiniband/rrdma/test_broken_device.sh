@@ -74,6 +74,13 @@ keeps() {
 }
 
 drain_without_completions() { keeps deaf 'the completion queue has lost a completion'; }
+regions_with_gaps() {
+	broken_device gaps
+	sample_fails '^region with gaps: EOPNOTSUPP$'
+	sample_unload
+	lies gaps
+}
+
 drain_of_a_device_without_a_word() {
 	explain "rrdma: $DEVICE: queue pair [0-9]+: the drain has waited for 10 s for the device to flush work requests"
 	keeps mute 'the device has not completed its work requests within 60 s'
@@ -132,6 +139,7 @@ main setup \
 	drain_of_the_driver_that_gives_up \
 	events_of_incomplete_queue_pairs \
 	events_of_dropped_queue_pairs \
+	regions_with_gaps \
 	drain_without_completions \
 	drain_of_a_device_without_a_word \
 	drain_without_the_last_receive \

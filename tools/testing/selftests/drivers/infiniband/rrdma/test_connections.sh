@@ -12,7 +12,7 @@
 ASKER=$HERE/cm_peer
 
 requirements() {
-	need_sample key_ping rping "$PEER" "$ASKER" && need_modules rdma_ucm
+	need_sample key_ping rping "$PEER" "$ASKER" && need_modules rdma_ucm rrdma_test_cm_ids
 }
 
 setup() {
@@ -394,7 +394,16 @@ link_down_under_transfers() {
 	peer_stop rping
 }
 
+# CM IDs may share a source port if all of them allow it.
+source_ports_are_shared() {
+	sample_load test_cm_ids "source=$OWN4" "peer=$PEER4"
+	sample_done
+	same result "two CM IDs share a port" "$RESULT"
+	sample_unload
+}
+
 main setup \
+	source_ports_are_shared \
 	client_says_nothing \
 	silent_client_is_killed \
 	time_is_over_between_steps \

@@ -21,6 +21,32 @@ plays_with_the_program() {
 	pingpong rc client 6 50 4096 4096 "events=1 sl=3" "-e -l 3"
 }
 
+# All packets of the sample have the traffic class and the hop limit of its parameters.
+packets_travel_as_told() {
+	local all
+	defer nft destroy table inet rrdma_told
+	run nft "table inet rrdma_told {
+		counter every { }
+		counter told { }
+		chain sent {
+			type filter hook output priority 0;
+			udp dport 4791 counter name every
+			udp dport 4791 ip dscp 10 ip ttl 7 counter name told
+			udp dport 4791 ip6 dscp 10 ip6 hoplimit 7 counter name told
+		}
+	}"
+	pingpong rc client 4 20 4096 1024 "tclass=40 hops=7" ""
+	pingpong rc server 6 20 4096 1024 "tclass=40 hops=7" ""
+	all=$(packets every)
+	[ "$all" -ge 40 ] || fail "$all packets were sent"
+	same "packets as told" "$all" "$(packets told)"
+}
+
+# packets NAME: print the number of packets of a counter.
+packets() {
+	nft list counter inet rrdma_told "$1" | awk '$1 == "packets" { print $2 }'
+}
+
 # ibv_rc_pingpong checks the data only as server, the sample in both roles.
 every_byte_is_right() {
 	pingpong rc server 4 20 1 1024 "check=1" -c
@@ -116,6 +142,7 @@ mtu_above_the_port_is_refused() {
 
 main setup \
 	plays_with_the_program \
+	packets_travel_as_told \
 	every_byte_is_right \
 	wrong_bytes_are_seen \
 	wrong_lengths_are_seen \
