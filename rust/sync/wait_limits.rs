@@ -15,7 +15,8 @@ pub struct WaitLimits<'a> {
     pub limit: Msecs,
     /// Deadline of the whole operation.
     pub deadline: Deadline,
-    /// Called when the caller's completion is completed; returns `true` to abort the operation.
+    /// Called when the caller's completion is completed; returns `true` to abort the operation. A step of the
+    /// connection manager calls it every second, too, so it may also depend on the time.
     pub cancelled: &'a dyn Fn() -> bool,
 }
 

@@ -74,6 +74,9 @@ use kernel::{
     },
 };
 
+/// Longest time between two looks at what ends a step. [`WaitLimits::cancelled`] may depend on the time.
+const RECHECK: Msecs = Msecs::from_secs(1);
+
 /// A queue pair whose connection can end, whatever the type of its context.
 pub(super) trait OnDisconnect: Send + Sync {
     fn lost(&self, cause: Lost);
@@ -640,7 +643,7 @@ impl CmId {
                 return Err(fail(Cause::TimedOut(late.span())));
             }
             // The loop checks everything again, whether the wait timed out or not.
-            if wake.wait_interruptible_timeout(left).is_err() {
+            if wake.wait_interruptible_timeout(left.min(RECHECK)).is_err() {
                 return Err(fail(Cause::Interrupted));
             }
         }
