@@ -15,6 +15,7 @@ use nvme_core::{
     AssociationNumber,
     WeakController, //
 };
+use nvme_proto::policy::device_usage::DeviceUsage;
 use nvme_rdma_transport::{
     conn_error::{
         ConnError,
@@ -49,14 +50,6 @@ struct UsedDevice {
     pd: Option<Arc<ProtectionDomain>>,
 }
 
-/// The device of the latest association.
-struct Usage {
-    number: AssociationNumber,
-    /// Number of connected queues.
-    queues: u32,
-    device: Option<UsedDevice>,
-}
-
 /// The association of a controller with a target: what its queues share.
 #[pin_data]
 pub(crate) struct Association {
@@ -68,7 +61,7 @@ pub(crate) struct Association {
     /// How long a target may execute the writes of a connection that it has not acknowledged as ended.
     pub(crate) quiesce_time: Msecs,
     #[pin]
-    used: Mutex<Usage>,
+    used: Mutex<DeviceUsage<AssociationNumber, UsedDevice>>,
 }
 
 impl Association {
@@ -91,11 +84,10 @@ impl Association {
                 notifier,
                 wake,
                 quiesce_time,
-                used <- new_mutex!(Usage {
-                    number: AssociationNumber::default(),
-                    queues: 0,
-                    device: None,
-                }, "nvme_rdma_rust::Association"),
+                used <- new_mutex!(
+                    DeviceUsage::new(AssociationNumber::default()),
+                    "nvme_rdma_rust::Association"
+                ),
             }),
             GFP_KERNEL,
         )
@@ -105,54 +97,42 @@ impl Association {
     pub(crate) fn begin(&self, number: AssociationNumber) {
         // No queue is connected, so none can report another error.
         self.notifier.reset();
-        let mut used = self.used.lock();
-        used.number = number;
-        used.queues = 0;
+        self.used.lock().begin(number);
     }
 
     /// Counts a queue that was connected. Sleeps.
     pub(crate) fn queue_connected(&self) {
-        let mut used = self.used.lock();
-        used.queues = used.queues.saturating_add(1);
+        self.used.lock().connected();
     }
 
     /// Releases the device if no queue of an association is connected any more. `was_connected` says whether the
     /// queue that was disconnected was. Does nothing for an earlier association. Sleeps.
     pub(crate) fn queue_disconnected(&self, number: AssociationNumber, was_connected: bool) {
-        let mut used = self.used.lock();
-        if used.number != number {
-            return;
-        }
-        used.queues = used.queues.saturating_sub(u32::from(was_connected));
-        let device = match used.queues {
-            0 => used.device.take(),
-            _ => None,
-        };
-        drop(used);
+        let device = self.used.lock().disconnected(&number, was_connected);
         drop(device);
     }
 
     /// Returns whether the controller uses a device. Sleeps.
     pub(crate) fn uses(&self, device: &Device) -> bool {
         let used = self.used.lock();
-        let used = used.device.as_ref();
+        let used = used.device();
         used.is_some_and(|used| core::ptr::eq::<Device>(&*used.device, device))
     }
 
     /// Returns the device, if a queue is connected. Sleeps.
     pub(crate) fn device(&self) -> Option<DeviceRef> {
         let used = self.used.lock();
-        Some(used.device.as_ref()?.device.clone())
+        Some(used.device()?.device.clone())
     }
 
     /// Returns the protection domain, if a queue is connected. Sleeps.
     pub(crate) fn domain(&self) -> Option<Arc<ProtectionDomain>> {
-        self.used.lock().device.as_ref()?.pd.clone()
+        self.used.lock().device()?.pd.clone()
     }
 
     /// Keeps the protection domain of the admin queue for the I/O queues. Sleeps.
     pub(crate) fn keep_domain(&self, pd: &Arc<ProtectionDomain>) {
-        if let Some(used) = &mut self.used.lock().device {
+        if let Some(used) = self.used.lock().device_mut() {
             used.pd = Some(pd.clone());
         }
     }
@@ -180,10 +160,11 @@ impl DeviceUser for Association {
     }
 
     fn use_device(&self, device: &DeviceRef) -> Result<(), ConnError> {
-        self.used.lock().device = Some(UsedDevice {
+        let before = self.used.lock().set(UsedDevice {
             device: device.clone(),
             pd: None,
         });
+        drop(before);
         // A removal that began too early to see the device here has set its flag by now.
         match device.is_removing() {
             true => Err(ConnError::DeviceRemoved),

@@ -16,6 +16,7 @@
 //!
 //! - [`ctrl_state`], [`live_step`]: states of a controller, and the next step of its thread.
 //! - [`reconnect_policy`], [`reconnect_progress`], [`backoff`]: reconnects after a connection loss.
+//! - [`device_usage`]: how long a controller uses a device.
 //! - [`keep_alive`]: when to send Keep Alive.
 //! - [`unanswered_commands`]: whether the target answers while its controller is removed.
 //! - [`aen_rate_limit`]: how soon to request the next asynchronous event.
@@ -68,6 +69,7 @@ pub mod block_status;
 pub mod command_data;
 pub mod connection_table;
 pub mod ctrl_state;
+pub mod device_usage;
 pub mod duplicate_ids;
 pub mod effects;
 pub mod keep_alive;
