@@ -13,6 +13,10 @@ use crate::{
         RequestedQueues,
         KINDS, //
     },
+    outage::{
+        LossTime,
+        Outage, //
+    },
     transport::{
         ConnectParams,
         Transport, //
@@ -25,11 +29,7 @@ use crate::{
 use core::{
     cell::UnsafeCell,
     ops::Range,
-    ptr::NonNull,
-    sync::atomic::{
-        AtomicU64,
-        Ordering, //
-    },
+    ptr::NonNull, //
 };
 use kernel::{
     device::Device,
@@ -37,14 +37,7 @@ use kernel::{
     sync::Arc,
     types::Opaque, //
 };
-use rrdma::sync::{
-    Deadline,
-    Msecs,
-    RelaxedBool, //
-};
-
-/// Longer than any outage, 49 days.
-const NO_LIMIT: Msecs = Msecs::new(u32::MAX);
+use rrdma::sync::RelaxedBool;
 
 /// Functions of a controller's work items.
 pub(crate) struct WorkFns {
@@ -83,8 +76,7 @@ pub(crate) struct Controller<T: Transport> {
     /// Numbers of I/O queues that the latest connect asked for: those of the options, for the processors that were
     /// online.
     pub(crate) requested_queues: UnsafeCell<RequestedQueues>,
-    /// Time at which the last connection was lost, by the clock of [`Deadline::now_ms`]; 0 if none was.
-    lost_at: AtomicU64,
+    pub(crate) lost_at: LossTime,
     /// Numbers of I/O queues of each kind that the target grants.
     pub(crate) io_queues: UnsafeCell<[u32; KINDS]>,
     /// The admin queue, then the I/O queues.
@@ -132,7 +124,7 @@ impl<T: Transport> Controller<T> {
                 abort_work <- zeroed(),
                 reconnect_work <- zeroed(),
                 requested_queues: UnsafeCell::new(RequestedQueues::default()),
-                lost_at: AtomicU64::new(0),
+                lost_at: LossTime::new(),
                 io_queues: UnsafeCell::new([0; KINDS]),
                 queues: Self::new_queues(&transport, &options, Self::ctrl_of(this))?,
                 options,
@@ -240,33 +232,9 @@ impl<T: Transport> Controller<T> {
         is_deletion(self.state())
     }
 
-    /// Records that the connection is lost, or given up for a reset, from now on. Any context.
-    pub(crate) fn begin_outage(&self) {
-        self.lost_at.store(Deadline::now_ms(), Ordering::Relaxed);
-    }
-
-    /// Returns the time that is left of `ctrl_loss_tmo` since [`begin_outage`](Self::begin_outage);
-    /// [`NO_LIMIT`] if it is off or 0, or there was no outage. `ctrl_loss_tmo` is the number of attempts times
-    /// their delay. Any context.
-    pub(crate) fn time_left(&self) -> Msecs {
-        let options = self.options.as_raw();
-        // SAFETY: The options belong to the controller. Writes to attributes may change the numbers.
-        let (most, delay) = unsafe {
-            (
-                (&raw const (*options).max_reconnects).read_volatile(),
-                (&raw const (*options).reconnect_delay).read_volatile(),
-            )
-        };
-        let lost_at = self.lost_at.load(Ordering::Relaxed);
-        let most = match u64::try_from(most) {
-            Ok(most @ 1..) if lost_at != 0 => most,
-            _ => return NO_LIMIT,
-        };
-        let limit = most.saturating_mul(delay.into()).saturating_mul(1000);
-        let left = lost_at
-            .saturating_add(limit)
-            .saturating_sub(Deadline::now_ms());
-        u32::try_from(left).map_or(NO_LIMIT, Msecs::new)
+    /// Returns the present outage. Any context.
+    pub(crate) fn outage(&self) -> Outage<'_> {
+        Outage::new(&self.lost_at, &self.options)
     }
 
     /// Returns the admin queue.
@@ -281,7 +249,7 @@ impl<T: Transport> Controller<T> {
     }
 
     /// Returns the parameters for connecting queues of `entries` entries.
-    pub(crate) fn connect_params(&self, entries: u16, requests: u16) -> ConnectParams {
+    pub(crate) fn connect_params(&self, entries: u16, requests: u16) -> ConnectParams<'_> {
         let ctrl = self.as_raw();
         // SAFETY: By the type invariants, only the calling thread changes the numbers.
         let io_queues = unsafe { *self.io_queues.get() };
@@ -296,7 +264,7 @@ impl<T: Transport> Controller<T> {
                 association: self.weak.association(),
                 instance: (*ctrl).instance,
                 controller_id: (*ctrl).cntlid,
-                time_left: self.time_left(),
+                outage: self.outage(),
                 entries,
                 requests,
                 capsule_size: (*ctrl).ioccsz,

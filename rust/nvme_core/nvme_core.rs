@@ -22,6 +22,7 @@ mod controller;
 mod controller_list;
 mod hw_queue;
 mod options;
+mod outage;
 mod registration;
 mod request;
 mod setup;
@@ -31,6 +32,7 @@ mod weak_controller;
 mod works;
 
 pub use options::Options;
+pub use outage::Outage;
 pub use registration::{Controllers, Registration};
 pub use request::{Refusal, Refused, Request, COMMAND_SIZE};
 pub use transport::{ConnectParams, TransferLimits, Transport};

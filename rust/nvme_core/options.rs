@@ -154,6 +154,24 @@ impl Options {
         u8::try_from(unsafe { (*self.as_raw()).tos }).ok()
     }
 
+    /// Returns `ctrl_loss_tmo` in milliseconds, which nvme-fabrics keeps as the number of reconnect attempts; `None`
+    /// if it is off, or 0. Writes to attributes may change it at any time. Any context.
+    pub(crate) fn ctrl_loss_ms(&self) -> Option<u64> {
+        let raw = self.as_raw();
+        // SAFETY: By the type invariants, the options are valid. Other threads write the numbers as a whole.
+        let (attempts, delay) = unsafe {
+            (
+                (&raw const (*raw).max_reconnects).read_volatile(),
+                (&raw const (*raw).reconnect_delay).read_volatile(),
+            )
+        };
+        let attempts = u64::try_from(attempts)
+            .ok()
+            .filter(|attempts| *attempts > 0)?;
+        let seconds = attempts.saturating_mul(delay.into());
+        Some(seconds.saturating_mul(1000))
+    }
+
     /// Returns the numbers of I/O queues.
     pub(crate) fn queues(&self) -> RequestedQueues {
         let raw = self.as_raw();

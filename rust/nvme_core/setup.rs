@@ -508,7 +508,7 @@ fn connect_queues<'a, T: Transport>(
 /// If a connection is lost later, `abort_work` disconnects them all.
 fn connect<'a, T: Transport>(
     controller: &Controller<T>,
-    params: &ConnectParams,
+    params: &ConnectParams<'_>,
     queues: impl Iterator<Item = &'a HwQueue<T>> + Clone,
 ) -> Result<(), SetupError> {
     let queues = queues.map(|queue| &queue.data);

@@ -4,6 +4,7 @@
 
 use crate::{
     options::Options,
+    outage::Outage,
     request::{
         Refused,
         Request, //
@@ -14,14 +15,11 @@ use crate::{
     }, //
 };
 use kernel::{prelude::*, str::CStr, sync::Arc};
-use rrdma::sync::{
-    Msecs,
-    RcuSection, //
-};
+use rrdma::sync::RcuSection;
 
 /// Parameters of all queues of one connect.
 #[derive(Clone, Copy)]
-pub struct ConnectParams {
+pub struct ConnectParams<'a> {
     /// The association that the queues belong to.
     pub association: AssociationNumber,
     /// Instance of the controller: 0 for `nvme0`.
@@ -29,8 +27,8 @@ pub struct ConnectParams {
     /// Controller identifier of the association, for I/O queues. While the admin queue connects, it is that of
     /// the last association, or 0.
     pub controller_id: u16,
-    /// Time that is left of `ctrl_loss_tmo`.
-    pub time_left: Msecs,
+    /// The outage that the connect is to end, with its `ctrl_loss_tmo`.
+    pub outage: Outage<'a>,
     /// Number of entries of each queue.
     pub entries: u16,
     /// Number of requests that can be in flight on each queue.
@@ -105,7 +103,7 @@ pub trait Transport: Sized + Send + Sync + 'static {
     /// then; the caller disconnects them.
     fn connect<'a>(
         &self,
-        params: &ConnectParams,
+        params: &ConnectParams<'_>,
         queues: impl Iterator<Item = &'a Self::Queue> + Clone,
     ) -> Result;
 

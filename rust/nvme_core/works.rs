@@ -174,7 +174,7 @@ impl<T: Transport> CtrlOps<T> {
 
     fn reset_ctrl(controller: &Controller<T>) {
         let ctrl = controller.as_raw();
-        controller.begin_outage();
+        controller.lost_at.begin_outage();
         // SAFETY: The controller is initialised.
         unsafe {
             bindings::nvme_stop_ctrl(ctrl);
@@ -210,7 +210,7 @@ impl<T: Transport> CtrlOps<T> {
 
     fn recover(controller: &Controller<T>) {
         let ctrl = controller.as_raw();
-        controller.begin_outage();
+        controller.lost_at.begin_outage();
         // SAFETY: The controller is initialised.
         unsafe {
             bindings::nvme_stop_keep_alive(ctrl);
@@ -329,16 +329,16 @@ fn reconnect_or_delete<T: Transport>(controller: &Controller<T>, status: c_int) 
     }
     // SAFETY: The controller and its work item are initialised, and the options belong to it.
     unsafe {
-        let left = controller.time_left();
+        let left = controller.outage().left();
         // There is at least one attempt, also if the teardown took long.
-        let is_over = left == Msecs::new(0) && (*ctrl).nr_reconnects > 0;
+        let is_over = left == Some(Msecs::new(0)) && (*ctrl).nr_reconnects > 0;
         if is_over {
             dev_info!(controller.device(), "ctrl_loss_tmo is over\n");
         }
         if !is_over && bindings::nvmf_should_reconnect(ctrl, status) {
             // Writes to an attribute may change the number. The last attempt begins when the time is over.
             let delay = (&raw const (*controller.options.as_raw()).reconnect_delay).read_volatile();
-            let delay = delay.min(left.get().div_ceil(1000));
+            let delay = left.map_or(delay, |left| delay.min(left.get().div_ceil(1000)));
             dev_info!(
                 controller.device(),
                 "Reconnecting in {} seconds...\n",

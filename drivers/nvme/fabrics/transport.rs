@@ -24,6 +24,7 @@ use nvme_core::{
     ConnectParams,
     Controllers,
     Options,
+    Outage,
     Refusal,
     Refused,
     Request,
@@ -31,15 +32,20 @@ use nvme_core::{
     Transport,
     WeakController, //
 };
-use nvme_proto::policy::limits::transfer::{
-    self,
-    CapsuleLimits,
-    InlineLimit, //
+use nvme_proto::policy::{
+    connect_time::ConnectTime,
+    limits::transfer::{
+        self,
+        CapsuleLimits,
+        InlineLimit, //
+    },
 };
 use nvme_rdma_transport::{
+    conn_error::ConnError,
     connect::{
         ConnectPath,
         ControllerConfig,
+        DeviceUser,
         QueueConnectError,
         QueueConnector,
         QueueObject,
@@ -53,6 +59,10 @@ use nvme_rdma_transport::{
         Doorbell,
         Submission, //
     },
+    ulp::{
+        Interruption,
+        Waiter, //
+    },
 };
 use rrdma::{
     errno,
@@ -61,8 +71,11 @@ use rrdma::{
         Namespace, //
     },
     rdma::{
-        client,
-        device::Device, //
+        client, cm,
+        device::{
+            Device,
+            DeviceRef, //
+        },
     },
     sync::{
         rcu_read,
@@ -72,17 +85,6 @@ use rrdma::{
     },
 };
 
-/// Time limit of connecting queues in milliseconds, for any number of them; less if `ctrl_loss_tmo` is over before.
-/// Each step of the connection manager has its own.
-const CONNECT: u32 = 30_000;
-
-/// Time that queues have to connect, at least: an attempt may begin when `ctrl_loss_tmo` is over.
-const CONNECT_AT_LEAST: Msecs = Msecs::from_secs(5);
-
-/// Time that each queue adds to [`CONNECT`], in milliseconds. All are connected within one limit, but their regions
-/// are allocated one after the other. Some devices take a millisecond for a region; a queue has at most 256.
-const EACH_QUEUE: u32 = 1000;
-
 /// SGLs may specify an offset (SGLS). C: `NVME_CTRL_SGLS_SAOS`.
 const SGL_OFFSET: u32 = 1 << 20;
 
@@ -91,6 +93,62 @@ pub(crate) struct Shared {
     pub(crate) devices: Arc<client::Registration<Devices>>,
     /// See [`Association`].
     pub(crate) quiesce_time: Msecs,
+}
+
+/// An attempt to connect queues, for the threads that wait for its steps.
+struct Attempt<'a> {
+    association: &'a Association,
+    outage: Outage<'a>,
+    time: ConnectTime,
+}
+
+impl Attempt<'_> {
+    /// Returns whether `ctrl_loss_tmo` has ended the attempt. It may have changed since the last call.
+    fn is_over(&self) -> bool {
+        self.time.is_over(self.outage.end_ms(), Deadline::now_ms())
+    }
+
+    /// Returns the error of the attempt. A step that was cancelled when the time was over has timed out.
+    fn cause_of(&self, error: QueueConnectError) -> QueueConnectError {
+        match error {
+            QueueConnectError::Cm {
+                error:
+                    cm::Error {
+                        stage,
+                        cause: cm::Cause::Cancelled,
+                    },
+                device,
+            } if self.is_over() => {
+                let took = Deadline::now_ms().saturating_sub(self.time.began_ms());
+                let took = Msecs::new(u32::try_from(took).unwrap_or(u32::MAX));
+                let cause = cm::Cause::TimedOut(took);
+                let error = cm::Error { stage, cause };
+                QueueConnectError::Cm { error, device }
+            }
+            error => error,
+        }
+    }
+}
+
+impl Waiter for Attempt<'_> {
+    fn interruption(&self) -> Option<Interruption> {
+        let over = || self.is_over().then_some(Interruption::Cancelled);
+        self.association.interruption().or_else(over)
+    }
+
+    fn wait(&self, limit: Msecs) {
+        self.association.wait(limit);
+    }
+}
+
+impl DeviceUser for Attempt<'_> {
+    fn acquire(&self, device: &Device) -> Option<DeviceRef> {
+        self.association.acquire(device)
+    }
+
+    fn use_device(&self, device: &DeviceRef) -> Result<(), ConnError> {
+        self.association.use_device(device)
+    }
 }
 
 /// The RDMA transport of a controller.
@@ -104,7 +162,7 @@ pub(crate) struct Rdma {
 
 impl Rdma {
     /// Returns the configuration of queue `qid`.
-    fn config(&self, qid: u16, params: &ConnectParams, max_send_entries: u32) -> QueueConfig {
+    fn config(&self, qid: u16, params: &ConnectParams<'_>, max_send_entries: u32) -> QueueConfig {
         let capsule = CapsuleLimits {
             size: params.capsule_size,
             data_offset: params.in_capsule_data_offset,
@@ -129,23 +187,25 @@ impl Rdma {
         }
     }
 
-    /// Returns a connector for this number of queues of the controller.
-    fn connector(&self, params: &ConnectParams, queues: u32) -> QueueConnector<'_, CoreRequests> {
-        let limit = params.time_left.max(CONNECT_AT_LEAST).get().min(CONNECT);
-        let limit = EACH_QUEUE.saturating_mul(queues).saturating_add(limit);
+    /// Returns a connector for an attempt of the controller.
+    fn connector<'a>(
+        &'a self,
+        instance: i32,
+        attempt: &'a Attempt<'a>,
+    ) -> QueueConnector<'a, CoreRequests> {
         let association = &self.association;
         let controller = ControllerConfig {
-            ctrl_id: params.instance,
+            ctrl_id: instance,
             path: ConnectPath {
                 namespace: &self.namespace,
                 source: self.source.as_ref(),
                 target: &self.target,
                 service_type: self.service_type,
             },
-            user: &**association,
+            user: attempt,
             wake: association.wake.clone(),
             notifier: association.notifier.clone(),
-            deadline: Deadline::after(Msecs::new(limit)),
+            deadline: Deadline::after(Msecs::new(attempt.time.most_ms())),
         };
         match association.domain() {
             Some(pd) => QueueConnector::with_domain(controller, pd),
@@ -156,11 +216,11 @@ impl Rdma {
     // Not generic: nvme-core connects its queues in two places, by different iterators.
     fn connect_all<'a>(
         &self,
-        params: &ConnectParams,
-        count: u32,
+        params: &ConnectParams<'_>,
+        attempt: &Attempt<'_>,
         queues: &mut dyn Iterator<Item = &'a Pin<KBox<RdmaQueue>>>,
     ) -> Result<(), (u16, QueueConnectError)> {
-        let mut connector = self.connector(params, count);
+        let mut connector = self.connector(params.instance, attempt);
         let max_send_entries = self
             .association
             .device()
@@ -239,7 +299,7 @@ impl Transport for Rdma {
 
     fn connect<'a>(
         &self,
-        params: &ConnectParams,
+        params: &ConnectParams<'_>,
         mut queues: impl Iterator<Item = &'a Self::Queue> + Clone,
     ) -> Result {
         if queues.clone().any(|queue| queue.qid == 0) {
@@ -248,8 +308,14 @@ impl Transport for Rdma {
         let count = queues
             .clone()
             .fold(0, |count: u32, _| count.saturating_add(1));
-        let connected = self.connect_all(params, count, &mut queues);
+        let attempt = Attempt {
+            association: &self.association,
+            outage: params.outage,
+            time: ConnectTime::new(Deadline::now_ms(), count),
+        };
+        let connected = self.connect_all(params, &attempt, &mut queues);
         connected.map_err(|(qid, error)| {
+            let error = attempt.cause_of(error);
             log(params.instance, qid, &error);
             errno_of(&error)
         })

@@ -16,6 +16,7 @@
 //!
 //! - [`ctrl_state`], [`live_step`]: states of a controller, and the next step of its thread.
 //! - [`reconnect_policy`], [`reconnect_progress`], [`backoff`]: reconnects after a connection loss.
+//! - [`connect_time`]: how long queues may take to connect.
 //! - [`device_usage`]: how long a controller uses a device.
 //! - [`keep_alive`]: when to send Keep Alive.
 //! - [`unanswered_commands`]: whether the target answers while its controller is removed.
@@ -67,6 +68,7 @@ pub mod aen_rate_limit;
 pub mod backoff;
 pub mod block_status;
 pub mod command_data;
+pub mod connect_time;
 pub mod connection_table;
 pub mod ctrl_state;
 pub mod device_usage;
