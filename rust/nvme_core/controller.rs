@@ -73,6 +73,9 @@ pub(crate) struct Controller<T: Transport> {
     pub(crate) abort_work: Opaque<bindings::work_struct>,
     #[pin]
     pub(crate) reconnect_work: Opaque<bindings::delayed_work>,
+    /// In the list of those that wait for changes of the state, from the creation on.
+    #[pin]
+    pub(crate) state_watch: Opaque<bindings::wait_queue_entry>,
     /// Numbers of I/O queues that the latest connect asked for: those of the options, for the processors that were
     /// online.
     pub(crate) requested_queues: UnsafeCell<RequestedQueues>,
@@ -123,6 +126,7 @@ impl<T: Transport> Controller<T> {
                 recovery_work <- zeroed(),
                 abort_work <- zeroed(),
                 reconnect_work <- zeroed(),
+                state_watch <- zeroed(),
                 requested_queues: UnsafeCell::new(RequestedQueues::default()),
                 lost_at: LossTime::new(),
                 io_queues: UnsafeCell::new([0; KINDS]),
@@ -287,6 +291,8 @@ impl<T: Transport> Controller<T> {
 
         list.free(this.as_non_null(), || {
             this.weak.unbind();
+            // SAFETY: The creation has added the entry.
+            unsafe { bindings::unwatch_state(this.as_raw(), this.state_watch.get()) };
             // SAFETY: The work items are initialised. None can be queued any more: the controller
             // has been deleted, or was never live, and the reference of the queues is empty.
             unsafe {

@@ -108,7 +108,8 @@ pub trait Transport: Sized + Send + Sync + 'static {
     ) -> Result;
 
     /// Wakes the thread in [`connect`](Self::connect), because the controller is being deleted
-    /// ([`WeakController::is_deleted`]): the thread gives up. Any context.
+    /// ([`WeakController::is_deleted`]): the thread gives up. Called with spinlocks of nvme-core held, and interrupts
+    /// off.
     fn interrupt(&self);
 
     /// Lets no submitter find a queue of an association any more. [`stop`](Self::stop) waits for those that have

@@ -120,6 +120,29 @@ impl<T: Transport> CtrlOps<T> {
         }
     }
 
+    /// Ends an attempt to connect, because the controller is being deleted. The deletion first waits for the work item
+    /// of a reset, and then calls [`stop_ctrl`](Self::stop_ctrl), so this cannot wait for a call of nvme-core.
+    ///
+    /// # Safety
+    ///
+    /// `entry` is the `state_watch` of a `Controller<T>`.
+    unsafe extern "C" fn state_changed(
+        entry: *mut bindings::wait_queue_entry,
+        _mode: c_uint,
+        _flags: c_int,
+        _key: *mut c_void,
+    ) -> c_int {
+        // SAFETY: By the safety requirements of this function. The entry leaves the list before the controller is
+        // freed.
+        let controller: &Controller<T> = unsafe {
+            &*kernel::container_of!(Opaque::cast_from(entry), Controller<T>, state_watch)
+        };
+        if controller.is_deleted() {
+            controller.transport.interrupt();
+        }
+        0
+    }
+
     /// Waits for the work items, before the namespaces are removed.
     ///
     /// # Safety
@@ -130,8 +153,6 @@ impl<T: Transport> CtrlOps<T> {
         unsafe {
             let controller = Controller::<T>::from_raw(ctrl);
             bindings::flush_work(controller.recovery_work.get());
-            // Only a deletion ends an attempt to connect. During a reset there is none.
-            controller.transport.interrupt();
             bindings::cancel_delayed_work_sync(controller.reconnect_work.get());
         }
     }
@@ -381,13 +402,15 @@ pub(crate) unsafe fn create<T: Transport>(
     // move.
     let controller: &Controller<T> =
         unsafe { &*KBox::into_raw(Pin::into_inner_unchecked(controller)) };
-    // SAFETY: The controller and its work items are initialised, and unbound before they are freed.
+    // SAFETY: The controller and its work items are initialised, and unbound before they are freed. So is the entry.
     unsafe {
         let recovery = NonNull::new_unchecked(controller.recovery_work.get());
         let abort = NonNull::new_unchecked(controller.abort_work.get());
         controller
             .weak
             .bind(controller.as_non_null(), recovery, abort);
+        let watch = controller.state_watch.get();
+        bindings::watch_state(ctrl, watch, Some(CtrlOps::<T>::state_changed));
     }
     let added = add(controller);
     if let Err(failure) = added {

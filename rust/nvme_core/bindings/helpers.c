@@ -7,6 +7,7 @@
 
 #include <linux/blk-mq.h>
 #include <linux/module.h>
+#include <linux/wait.h>
 #include <linux/workqueue.h>
 
 #include "nvme.h"
@@ -155,6 +156,21 @@ __nvme_core_helper enum nvme_ctrl_state
 nvme_core_helper_ctrl_state(struct nvme_ctrl *ctrl)
 {
 	return nvme_ctrl_state(ctrl);
+}
+
+/* "fn" is called for each change of the state, with locks held. */
+__nvme_core_helper void
+nvme_core_helper_watch_state(struct nvme_ctrl *ctrl, struct wait_queue_entry *entry,
+			     wait_queue_func_t fn)
+{
+	init_waitqueue_func_entry(entry, fn);
+	add_wait_queue(&ctrl->state_wq, entry);
+}
+
+__nvme_core_helper void
+nvme_core_helper_unwatch_state(struct nvme_ctrl *ctrl, struct wait_queue_entry *entry)
+{
+	remove_wait_queue(&ctrl->state_wq, entry);
 }
 
 __nvme_core_helper void nvme_core_helper_put_ctrl(struct nvme_ctrl *ctrl)
