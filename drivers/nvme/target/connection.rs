@@ -68,7 +68,9 @@ use nvme_proto::{
     policy::{
         accept::{
             AcceptedQueue,
-            Offer, //
+            Offer,
+            ReceiveSupport,
+            Receives, //
         },
         command_data::DataLimits,
         connection_table::{
@@ -281,7 +283,7 @@ impl Connections {
         };
         let newcomer = Newcomer {
             source: Source(identity.peer),
-            bytes: accepted.memory(self.in_capsule_memory(port, accepted)),
+            bytes: accepted.memory(self.receives_on(incoming.device()), port.in_capsule()),
         };
         let mut connection = None;
         let listed = self
@@ -313,13 +315,13 @@ impl Connections {
         })
     }
 
-    /// Returns the bytes of data for which a receive of a queue has its own memory.
-    fn in_capsule_memory(&self, port: &Port<Rdma>, accepted: AcceptedQueue) -> u32 {
-        match accepted.queue_id {
-            0 => 0,
-            _ if self.shared_receives.is_some() => 0,
-            _ => port.in_capsule(),
-        }
+    /// Returns which receives the queues on a device have. Any context.
+    fn receives_on(&self, device: &Device) -> Receives {
+        let support = ReceiveSupport {
+            is_rnic: device.is_rnic(),
+            has_shared: device.has_shared_receives(),
+        };
+        Receives::decide(self.shared_receives, support)
     }
 
     /// Counts the connection of a completed request among those that wait for a Connect command. May sleep.
@@ -823,25 +825,20 @@ impl Connection {
         }
     }
 
-    /// Returns the number of receives that the queues on a device share; `None` if each queue has its own. On iWARP,
-    /// each host has a protection domain, and receives of one cannot be those of a queue in another.
-    fn receives_on(&self, device: &Device) -> Option<u32> {
-        let receives = self.connections.shared_receives?;
-        (!device.is_rnic()).then_some(receives)
-    }
-
     /// Makes the receives that the queues on a device share, if they do. Sleeps.
     fn share(&self, pd: &Arc<ProtectionDomain>, in_capsule: u32) -> Result<SharedReceives> {
         let device = pd.device();
-        let Some(receives) = self.receives_on(device) else {
-            return Ok(SharedReceives::none(in_capsule));
-        };
-        if !device.has_shared_receives() {
-            let device = device.name();
-            pr_warn!("{device}: no shared receive queues: each queue has receives of its own\n");
-            return Ok(SharedReceives::none(in_capsule));
+        match self.connections.receives_on(device) {
+            Receives::Shared(receives) => SharedReceives::new(pd, receives, in_capsule),
+            Receives::Own => Ok(SharedReceives::none(in_capsule)),
+            Receives::Unsupported => {
+                let device = device.name();
+                pr_warn!(
+                    "{device}: no shared receive queues: each queue has receives of its own\n"
+                );
+                Ok(SharedReceives::none(in_capsule))
+            }
         }
-        SharedReceives::new(pd, receives, in_capsule)
     }
 
     /// Begins the use of a device, and returns the attributes of a queue pair for a queue. Sleeps.
@@ -850,7 +847,7 @@ impl Connection {
         let connections = &self.connections;
         let client = connections.client.lock().clone().ok_or(ENODEV)?;
         // Ports with other limits have other shared receives.
-        let in_capsule = in_capsule(&self.identity.port, device, self.receives_on(device));
+        let in_capsule = in_capsule(&self.identity.port, device, connections.receives_on(device));
         let fit = |shared: &SharedReceives| shared.in_capsule() == in_capsule;
         let share = |pd: &Arc<ProtectionDomain>| self.share(pd, in_capsule);
         // On iWARP, a host has keys for memory that the target reads into.
@@ -937,11 +934,11 @@ impl Connection {
 
 /// Returns how many bytes of data a capsule of an I/O queue may have. If the receives of a device have no room for
 /// data, the hosts of the port are told so: nvmet has one limit for all devices of a port.
-fn in_capsule(port: &Port<Rdma>, device: &Device, shared_receives: Option<u32>) -> u32 {
+fn in_capsule(port: &Port<Rdma>, device: &Device, receives: Receives) -> u32 {
     let limits = device.attributes();
-    let sges = match shared_receives {
-        Some(_) if device.has_shared_receives() => limits.max_recv_sge.min(limits.max_srq_sge),
-        _ => limits.max_recv_sge,
+    let sges = match receives {
+        Receives::Shared(_) => limits.max_recv_sge.min(limits.max_srq_sge),
+        Receives::Own | Receives::Unsupported => limits.max_recv_sge,
     };
     match sges {
         // A receive with data has two pieces of memory.

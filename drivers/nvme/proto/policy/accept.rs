@@ -37,6 +37,39 @@ pub struct Offer<'a> {
     pub max_queue_size: u16,
 }
 
+/// What a device supports of the receives of its queues.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReceiveSupport {
+    /// It is an iWARP device, on which each host has a protection domain of its own.
+    pub is_rnic: bool,
+    /// Queue pairs can take receives from a shared queue.
+    pub has_shared: bool,
+}
+
+/// The receives of the queues on a device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Receives {
+    /// Each queue has its own.
+    Own,
+    /// Each queue has its own, although they are to be shared: the device does not support that.
+    Unsupported,
+    /// The queues share this number of receives.
+    Shared(u32),
+}
+
+impl Receives {
+    /// Decides on the receives on a device, which are to be shared if `shared` is a number. On iWARP, receives of one
+    /// protection domain cannot be those of a queue in another.
+    pub fn decide(shared: Option<u32>, device: ReceiveSupport) -> Self {
+        match shared {
+            None => Self::Own,
+            Some(_) if device.is_rnic => Self::Own,
+            Some(_) if !device.has_shared => Self::Unsupported,
+            Some(receives) => Self::Shared(receives),
+        }
+    }
+}
+
 /// The queue of an accepted request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AcceptedQueue {
@@ -86,10 +119,14 @@ impl AcceptedQueue {
         })
     }
 
-    /// Returns an estimate of the memory of the queue, in bytes. A receive has room for `in_capsule` bytes of data;
-    /// 0 if receives are shared.
-    pub fn memory(&self, in_capsule: u32) -> u64 {
-        let entry = ENTRY_MEMORY.saturating_add(in_capsule.into());
+    /// Returns an estimate of the memory of the queue, in bytes. A receive of an I/O queue has room for `in_capsule`
+    /// bytes of data. Shared receives are not counted: they are there already.
+    pub fn memory(&self, receives: Receives, in_capsule: u32) -> u64 {
+        let data = match receives {
+            Receives::Own | Receives::Unsupported if self.queue_id != 0 => in_capsule,
+            _ => 0,
+        };
+        let entry = ENTRY_MEMORY.saturating_add(data.into());
         QUEUE_MEMORY.saturating_add(entry.saturating_mul(self.commands.into()))
     }
 

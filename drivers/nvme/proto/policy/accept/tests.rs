@@ -42,9 +42,38 @@ fn accepts_what_linux_sends() {
 #[test]
 fn memory_of_a_queue() {
     let queue = decide(REQUEST).unwrap();
-    assert_eq!(queue.memory(4096), (64 + 128 * 10) << 10);
-    assert_eq!(queue.memory(0), (64 + 128 * 6) << 10);
-    assert!(queue.memory(u32::MAX) > 128 << 32);
+    assert_eq!(queue.memory(Receives::Own, 4096), (64 + 128 * 10) << 10);
+    assert_eq!(queue.memory(Receives::Own, 0), (64 + 128 * 6) << 10);
+    assert!(queue.memory(Receives::Own, u32::MAX) > 128 << 32);
+}
+
+#[test]
+fn memory_of_a_queue_with_shared_receives() {
+    let mut queue = decide(REQUEST).unwrap();
+    let shared = queue.memory(Receives::Shared(4095), 4096);
+    assert_eq!(shared, queue.memory(Receives::Own, 0));
+    // Each queue has its own if the device cannot share them.
+    let unsupported = queue.memory(Receives::Unsupported, 4096);
+    assert_eq!(unsupported, queue.memory(Receives::Own, 4096));
+    // An admin queue has no data in capsules.
+    queue.queue_id = 0;
+    assert_eq!(queue.memory(Receives::Unsupported, 4096), shared);
+}
+
+#[test]
+fn receives_are_shared_on_devices_that_support_it() {
+    let decide = |shared, is_rnic, has_shared| {
+        let device = ReceiveSupport {
+            is_rnic,
+            has_shared,
+        };
+        Receives::decide(shared, device)
+    };
+    assert_eq!(decide(Some(1024), false, true), Receives::Shared(1024));
+    assert_eq!(decide(Some(1024), false, false), Receives::Unsupported);
+    assert_eq!(decide(Some(1024), true, true), Receives::Own);
+    assert_eq!(decide(Some(1024), true, false), Receives::Own);
+    assert_eq!(decide(None, false, true), Receives::Own);
 }
 
 #[test]
