@@ -16,7 +16,7 @@ samples() {
 	local path
 	for path in "/lib/modules/$(uname -r)"/updates/rrdma_*.ko; do
 		path=${path##*/rrdma_}
-		[[ $path =~ ^test_(liar|foreign_request|init_fails|leaks|no_cpu_groups|invalid_args)\.ko$ ]] || echo "${path%.ko}"
+		[[ $path =~ ^test_(late_timeout|liar|foreign_request|init_fails|leaks|no_cpu_groups|no_hctx|invalid_args)\.ko$ ]] || echo "${path%.ko}"
 	done
 }
 

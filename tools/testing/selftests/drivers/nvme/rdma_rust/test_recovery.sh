@@ -279,6 +279,30 @@ forget_change() {
 	echo '-:rnvmf/change' >>/sys/kernel/tracing/kprobe_events
 }
 
+# blk-mq has no memory to add a hardware queue, and maps the CPUs to those that there are. The next connect adds it.
+hardware_queues_that_cannot_be_added() {
+	[ "$MULTIPATH" = Y ] || skip "requests stay in a hardware queue that goes away"
+	! driver_is_c || skip "nvme-rdma maps CPUs to the queue that is not there"
+	modprobe -n -q rrdma_test_no_hctx || skip "no module rrdma_test_no_hctx"
+	start_pair
+	echo 1 >"$NVMET/subsystems/$NQN/attr_qid_max"
+	connect "$TARGET4" -i 2
+	same queue_count 2 "$(ctrl_field "$CTRL" queue_count)"
+	VERIFY_OPTIONS=(--numjobs=2 --io_size=6m --offset_increment=6m)
+	start_verify
+	run modprobe rrdma_test_no_hctx
+	defer rmmod rrdma_test_no_hctx
+	echo 2 >"$NVMET/subsystems/$NQN/attr_qid_max"
+	wait_until "$SOON" logs "Increasing nr_hw_queues to 2 fails, fallback to 1" || fail "the queue was added"
+	comes_back
+	same "hardware queues" 1 "$(hardware_queues)"
+	same queue_count 2 "$(ctrl_field "$CTRL" queue_count)"
+	run nvme reset "/dev/$CTRL"
+	comes_back
+	same "hardware queues" 2 "$(hardware_queues)"
+	is_verified
+}
+
 has_queues() {
 	[ "$(ctrl_field "$CTRL" queue_count)" = "$1" ]
 }
@@ -298,15 +322,13 @@ polled_io_comes_back() {
 
 # With quiesce_time, the writes of all queues are held at once, not those of one queue after the other.
 holds_run_at_once() {
-	local began disk limit cpu
+	local began disk cpu
 	hold $((15 * SLOWDOWN))
 	start_pair
 	# The time-outs of the writes come first. Each CPU has a queue for writes.
 	connect "$TARGET4" -k $((60 * SLOWDOWN)) -i 1 -W 2
 	disk=$(disk "$CTRL" 1)
-	for limit in "/sys/class/nvme/$CTRL"/nvme*n1/queue/io_timeout; do
-		echo $((1000 * SLOWDOWN)) >"$limit"
-	done
+	times_out_after $((1000 * SLOWDOWN))
 	silence
 	for cpu in 0 1; do
 		fio --name=held --filename="$disk" --direct=1 --rw=write --bs=4k --size=4k --cpus_allowed=$cpu \
@@ -324,14 +346,11 @@ holds_run_at_once() {
 # A process that does not poll, for example because it was stopped, does not end the connection.
 timeout_polls_first() {
 	! driver_is_c || skip "nvme-rdma takes a command for lost for which nobody polls"
-	local limit
 	start_pair
 	connect "$TARGET4" -i 1 -W 1 -P 1
 	wait_until "$SOON" has_disk "$CTRL" 1 || fail "$CTRL has no namespace 1"
 	# The target answers within this time.
-	for limit in "/sys/class/nvme/$CTRL"/nvme*n1/queue/io_timeout; do
-		echo $((500 * SLOWDOWN)) >"$limit"
-	done
+	times_out_after $((500 * SLOWDOWN))
 	start_unpolled "$(disk "$CTRL" 1)"
 	wait_until "$SOON" nothing_in_flight || fail "the time-out handler did not complete the read"
 	polls 4096
@@ -440,34 +459,50 @@ disconnect_from_silent_target_under_io() {
 
 # start_endless_read: start a read that does not time out, and wait until it is in flight. READER is its PID.
 start_endless_read() {
-	local limit
-	for limit in "/sys/class/nvme/$CTRL"/nvme*n1/queue/io_timeout; do
-		echo 4294967295 >"$limit"
-	done
+	times_out_after 4294967295
 	dd if="$(<"$SCRATCH/disk")" of="$SCRATCH/read" bs=4k count=1 iflag=direct 2>"$SCRATCH/errors" &
 	READER=$!
 	defer end_process $READER
 	wait_until "$SOON" is_in_flight || fail "the read is not in flight"
 }
 
+# times_out_after MS [NSID]: set the time limit of I/O.
+times_out_after() {
+	local limit
+	for limit in "/sys/class/nvme/$CTRL"/nvme*n"${2:-1}"/queue/io_timeout; do
+		echo "$1" >"$limit"
+	done
+}
+
 is_in_flight() {
 	! nothing_in_flight
+}
+
+# stuck_backend: create a backend that can be suspended, and so delays its I/O. STUCK is its path.
+stuck_backend() {
+	{ modprobe -q dm_mod && command -v dmsetup >/dev/null; } || skip "no device mapper"
+	backend_memory stuck 16 512
+	run dmsetup create rnvmf_stuck --table "0 32768 linear $BACKEND 0"
+	defer dmsetup remove --force rnvmf_stuck
+	STUCK=/dev/dm-$(dmsetup info -c --noheadings -o minor rnvmf_stuck)
+}
+
+# stick: suspend the backend until the end of the test.
+stick() {
+	run dmsetup suspend --noflush rnvmf_stuck
+	defer dmsetup resume rnvmf_stuck
 }
 
 # A read that the target's disk delays for long holds up the disconnect. The target keeps the association, as it
 # receives Keep Alives, and the read succeeds.
 disconnect_waits_for_a_slow_disk() {
 	! driver_is_c || skip "nvme-core sends one more Keep Alive only"
-	{ modprobe -q dm_mod && command -v dmsetup >/dev/null; } || skip "no device mapper"
 	network_routed
-	backend_memory disk 64 512
-	run dmsetup create rnvmf_stuck --table "0 32768 linear $BACKEND 0"
-	defer dmsetup remove --force rnvmf_stuck
-	target_simple "/dev/dm-$(dmsetup info -c --noheadings -o minor rnvmf_stuck)"
+	stuck_backend
+	target_simple "$STUCK"
 	connect "$TARGET4" "${LASTING[@]}"
 	disk "$CTRL" 1 >"$SCRATCH/disk"
-	run dmsetup suspend --noflush rnvmf_stuck
-	defer dmsetup resume rnvmf_stuck
+	stick
 	start_endless_read
 	nvme disconnect -d "$CTRL" &
 	# Four times the keep-alive time-out of LASTING.
@@ -475,6 +510,62 @@ disconnect_waits_for_a_slow_disk() {
 	run dmsetup resume rnvmf_stuck
 	wait "$READER" || fail "the read failed: $(<"$SCRATCH/errors")"
 	wait_until "$SOON" is_gone "$CTRL" || fail "$CTRL is in state $(ctrl_field "$CTRL" state)"
+}
+
+# silence_of QPN: drop the packets to a queue pair of the target.
+silence_of() {
+	defer silence_ends_here
+	run nft "table inet rnvmf_silence { chain input {
+		type filter hook input priority 0; iifname rnvmf0 udp dport 4791 @th,104,24 $1 drop; }; }"
+}
+
+# The thread of a time-out is so slow that a reset overtakes it. What it then does must not affect the new
+# connection of its queue. A teardown does not wait for the time-outs of a disk that is being removed.
+timeout_is_overtaken_by_a_reset() {
+	local enable=$NVMET/subsystems/$NQN/namespaces/2/enable cpu path
+	local late=/sys/module/rrdma_test_late_timeout/parameters
+	! driver_is_c || skip "nvme-rdma disconnects the new queue, and recovers"
+	modprobe -n -q rrdma_test_late_timeout || skip "no module rrdma_test_late_timeout"
+	network_routed
+	stuck_backend
+	backend_memory disk 64 512
+	target_simple "$BACKEND" "$STUCK"
+	connect "$TARGET4" -i 2 "${LASTING[@]}"
+	path=$(disk "$CTRL" 1)
+	disk "$CTRL" 2 >"$SCRATCH/disk"
+	stick
+	times_out_after $((1000 * SLOWDOWN)) 2
+	run modprobe rrdma_test_late_timeout
+	defer rmmod rrdma_test_late_timeout
+	taskset -c 0 dd if="$(<"$SCRATCH/disk")" of="$SCRATCH/read" bs=4k count=1 iflag=direct 2>"$SCRATCH/errors" &
+	defer end_process $!
+	wait_until "$SOON" holds 1 "$late/stage" || fail "the read does not time out"
+	# The target waits for the read.
+	echo 0 >"$enable" &
+	wait_until "$SOON" is_being_removed 2 || fail "nvme-core does not remove namespace 2"
+	echo 1 >"/sys/class/nvme/$CTRL/reset_controller" &
+	wait_until "$SOON" holds 3 "$late/stage" || fail "the time-out is in stage $(<"$late/stage")"
+	# nvmet accepts no Connect before it has disabled the namespace.
+	run dmsetup resume rnvmf_stuck
+	comes_back
+	echo 1 >"$late/release"
+	# The removal of the disk waits for the thread.
+	wait_until "$SOON" has_no_disk 2 || fail "the disk of namespace 2 remains"
+	for cpu in 0 1; do
+		run timeout $((5 * SLOWDOWN)) taskset -c $cpu dd if="$path" of=/dev/null bs=64k count=1 iflag=direct
+	done
+	same "error recoveries" 0 "$(logged "$CTRL: .*starting error recovery")"
+}
+
+# holds VALUE FILE: whether a file has this content.
+holds() {
+	[ "$(<"$2")" = "$1" ]
+}
+
+# is_being_removed NSID: rescan; return whether nvme-core is removing the disk of a namespace: it has no size then.
+is_being_removed() {
+	run nvme ns-rescan "/dev/$CTRL"
+	holds 0 "$(echo "/sys/class/nvme/$CTRL"/nvme*n"$1"/size)"
 }
 
 # is_gone_after_a_write CTRL: write to an attribute of a controller; return whether it is gone.
@@ -508,6 +599,38 @@ disconnect_during_an_attempt() {
 	disconnect "$CTRL"
 	at_most "the disconnect took" $(($(now) - began)) 5000
 	io_ends
+}
+
+# The deletion waits for the work item of the reset, which connects to a target that does not answer.
+disconnect_during_the_attempt_of_a_reset() {
+	local began
+	! driver_is_c || skip "nvme-rdma waits until the connection manager gives up"
+	start_pair
+	connect "$TARGET4" "${LASTING[@]}"
+	# The target executes commands, but answers no connection request: these go to queue pair 1.
+	silence_of 1
+	reset_in_vain &
+	wait_until "$SOON" is_trying || fail "no attempt in progress: $(ctrl_field "$CTRL" state)"
+	began=$(now)
+	disconnect "$CTRL"
+	at_most "the disconnect took" $(($(now) - began)) 5000
+}
+
+reset_in_vain() {
+	! echo 1 >"/sys/class/nvme/$CTRL/reset_controller"
+} 2>"$SCRATCH/reset"
+
+# A change of ctrl_loss_tmo counts for the attempt in progress, too.
+ctrl_loss_tmo_changes_during_an_attempt() {
+	local began
+	! driver_is_c || skip "nvme-rdma waits until the connection manager gives up"
+	start_attempt
+	began=$(now)
+	echo 1 >"/sys/class/nvme/$CTRL/ctrl_loss_tmo"
+	wait_until 60 is_gone "$CTRL" || fail "$CTRL is in state $(ctrl_field "$CTRL" state)"
+	# An attempt has 6 s at least. The device takes 2 s to clean up.
+	at_most "the controller was given up after" $(($(now) - began)) 9000
+	logs "ctrl_loss_tmo is over" || fail "no line with the cause: $(kernel_log | tail -5)"
 }
 
 # nvme-core deletes the controllers that use a device that is removed. One that waits to reconnect uses none.
@@ -569,6 +692,7 @@ main setup \
 	kinds_of_queues_follow_what_is_granted \
 	queues_follow_processors \
 	hardware_queues_are_changed_for_another_number \
+	hardware_queues_that_cannot_be_added \
 	polled_io_comes_back \
 	holds_run_at_once \
 	timeout_polls_first \
@@ -579,8 +703,11 @@ main setup \
 	disconnect_from_silent_target \
 	disconnect_from_silent_target_under_io \
 	disconnect_waits_for_a_slow_disk \
+	timeout_is_overtaken_by_a_reset \
 	disconnect_while_it_reconnects \
 	disconnect_during_an_attempt \
+	disconnect_during_the_attempt_of_a_reset \
+	ctrl_loss_tmo_changes_during_an_attempt \
 	device_goes_under_io \
 	device_goes_while_it_reconnects \
 	interface_goes_under_io \
