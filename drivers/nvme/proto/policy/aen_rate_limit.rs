@@ -5,7 +5,8 @@
 /// The pause before the host sends the next Asynchronous Event Request.
 ///
 /// The pause doubles while events come at once, so a controller that always has one ready cannot
-/// keep the host busy.
+/// keep the host busy. A change that follows a burst of changes waits for the pause, so the longest
+/// one is short.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AenRateLimit {
     pause_ms: u32,
@@ -21,7 +22,7 @@ impl Default for AenRateLimit {
 
 impl AenRateLimit {
     const SHORTEST_MS: u32 = 100;
-    const LONGEST_MS: u32 = 5000;
+    const LONGEST_MS: u32 = 2000;
 
     /// An event that takes this long to come ends the doubling.
     const QUIET_MS: u32 = 1000;
@@ -56,7 +57,7 @@ mod tests {
             limit = limit.after(999);
             pauses.push(limit.pause_ms());
         }
-        assert_eq!(pauses, [100, 200, 400, 800, 1600, 3200, 5000, 5000]);
+        assert_eq!(pauses, [100, 200, 400, 800, 1600, 2000, 2000, 2000]);
         assert_eq!(limit.after(1000), AenRateLimit::default());
         assert_eq!(limit.after(u32::MAX), AenRateLimit::default());
     }

@@ -258,6 +258,42 @@ come_and_go_all_the_time() {
 	done
 }
 
+# A change that follows a burst of changes is seen within 3 s, although the burst made the pauses between events
+# as long as they get.
+change_after_a_flood_of_events() {
+	local flood scan began ms
+	backend_file disk 8
+	target_namespace "$NQN" 3 "$BACKEND"
+	connect_real
+	change_size_all_the_time &
+	flood=$!
+	defer end_process $flood
+	scan=$(ctrl_number scan)
+	wait_until $((2 * FOLLOWED)) looked_since $((scan + 4)) || fail "the namespaces are not scanned"
+	end_process $flood
+	change_size 24
+	becomes "${CTRL}n3" size 49152
+	# The next pause has begun.
+	began=$(now)
+	change_size 32
+	becomes "${CTRL}n3" size 65536
+	ms=$(($(now) - began))
+	! on_time || [ $ms -le 3000 ] || fail "the change was seen after $ms ms, expected at most 3000"
+}
+
+# change_size MIB: set the size of namespace 3, whose file is BACKEND.
+change_size() {
+	truncate -s "$1M" "$BACKEND"
+	namespace 3 revalidate_size 1
+}
+
+change_size_all_the_time() {
+	while true; do
+		change_size 8
+		change_size 16
+	done
+}
+
 # looked_since NUMBER: whether a scan has ended after the scan NUMBER.
 looked_since() {
 	[ "$(ctrl_number scan)" -gt "$1" ]
@@ -694,6 +730,7 @@ main setup \
 	identifiers_of_another \
 	identifiers_of_another_subsystem \
 	resets_under_a_flood_of_events \
+	change_after_a_flood_of_events \
 	rescan_while_connecting \
 	rescan_on_demand \
 	told_of_before_it_is_listed \

@@ -90,7 +90,7 @@ count() {
 }
 
 # few_events BEGAN: fail if the host has sent too many Asynchronous Event Requests since the time BEGAN of
-# `now`. Its delays double, beginning with 100 ms: 8 requests take 11 s. If the target is late by a second, the
+# `now`. Its delays double, beginning with 100 ms: 8 requests take 7 s. If the target is late by a second, the
 # delays begin again: that is at most 4 requests more a second.
 few_events() {
 	local most=8
