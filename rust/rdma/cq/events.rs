@@ -103,6 +103,7 @@ impl CqEvents {
     }
 
     /// Wakes the owner of an armed queue.
+    ///
     /// # Safety
     ///
     /// Called by the device for a queue whose `cq_context` is a `CqEvents` that lives until the
@@ -116,6 +117,7 @@ impl CqEvents {
     }
 
     /// Marks the queue as failed and wakes its owner (`IB_EVENT_CQ_ERR`).
+    ///
     /// # Safety
     ///
     /// Those of [`CqEvents::completion_callback`], and `event` must be an event of the queue.
@@ -125,14 +127,14 @@ impl CqEvents {
     ) {
         // SAFETY: By the safety requirements of this function. The device of an event is
         // registered.
-        let (events, device) = unsafe {
-            (
-                &*context.cast::<Self>(),
-                Device::from_raw((*event).device).name(),
-            )
-        };
+        let (events, device) =
+            unsafe { (&*context.cast::<Self>(), Device::from_raw((*event).device)) };
+        // A broken device may report it again and again.
         if !events.broken.xchg(true, ordering::Relaxed) {
-            pr_err!("{device}: CQ error: completion queue overrun, a completion is lost\n");
+            pr_err!(
+                "{}: CQ error: completion queue overrun, a completion is lost\n",
+                device.name()
+            );
         }
         events.wake();
     }
