@@ -2,7 +2,7 @@
 
 //! Stand-in for `kernel::prelude`: initialisers are values.
 
-pub(crate) use crate::pin_init;
+pub(crate) use crate::{pin_init, pr_err};
 pub(crate) use pin_project::pin_project as pin_data;
 use std::convert::Infallible;
 
@@ -36,5 +36,13 @@ pub(crate) fn made<T>(init: impl PinInit<T>) -> T {
 macro_rules! pin_init {
     (Self { $($field:ident <- $init:expr),* $(,)? }) => {
         $crate::prelude::value(Self { $($field: $crate::prelude::made($init)),* })
+    };
+}
+
+/// No model logs an error.
+#[macro_export]
+macro_rules! pr_err {
+    ($($text:tt)*) => {
+        panic!($($text)*)
     };
 }

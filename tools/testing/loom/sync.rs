@@ -28,3 +28,8 @@ pub(crate) use rcu_slot::RcuSlot;
 pub(crate) use relaxed_bool::RelaxedBool;
 pub(crate) use rundown::Rundown;
 pub(crate) use std::sync::Arc;
+
+/// The threads of a model hold no spinlock.
+pub(crate) fn may_sleep() -> bool {
+    true
+}
