@@ -130,8 +130,11 @@ fn setup_after_admin<T: Transport>(
     if unsafe { (*ctrl).queue_count } > 1 {
         setup_io(controller, tag_sets)?;
     }
-    // SAFETY: The controller is initialised, and its queues are connected.
+    // SAFETY: The controller is initialised, and its queues are connected. The caller is the only work item that
+    // changes the number of reconnects.
     unsafe {
+        // A loss may follow at once, and its recovery reads the number.
+        bindings::add_reconnects(ctrl);
         if !bindings::nvme_change_ctrl_state(ctrl, bindings::nvme_ctrl_state_NVME_CTRL_LIVE) {
             // The controller is being deleted.
             teardown_io(controller, tag_sets);

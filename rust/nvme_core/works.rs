@@ -301,15 +301,11 @@ impl<T: Transport> CtrlOps<T> {
             attempts.read()
         };
         match setup::setup(controller, TagSets::Keep) {
-            Ok(()) => {
-                dev_info!(
-                    controller.device(),
-                    "Successfully reconnected ({} attempts)\n",
-                    attempts
-                );
-                // SAFETY: The controller is initialised.
-                unsafe { bindings::add_reconnects(controller.as_raw()) };
-            }
+            Ok(()) => dev_info!(
+                controller.device(),
+                "Successfully reconnected ({} attempts)\n",
+                attempts
+            ),
             Err(failure) => {
                 // SAFETY: The options belong to the controller. Writes to an attribute may change the number.
                 let most = unsafe {
