@@ -267,9 +267,7 @@ impl ModuleUse {
         // INVARIANT: Counted above.
         Ok(Self { module, kind })
     }
-}
 
-impl ModuleUse {
     /// Drops `value` in a work item. Without memory for it, `value` leaks, with a log message. `what` names its kind
     /// there. Any context.
     ///
