@@ -16,7 +16,7 @@ from vmlib import build, log, selftests, tables
 from vmlib.supply import Job
 
 SELFTESTS = {"a/disk/Makefile": "TEST_PROGS := test_io.sh test_load.sh\n",
-             "a/disk/test_io.sh": "many_reads() {\n\ttrue\n}\n",
+             "a/disk/test_io.sh": "many_reads() {\n\ttrue\n}\nmain setup \\\n\tof_library \\\n\tlast\n",
              "a/disk/test_load.sh": "",
              "b/net/Makefile": "TEST_PROGS := test_load.sh \\\n\ttest_send.py\n",
              "b/net/test_load.sh": "",
@@ -39,6 +39,10 @@ class Planted(unittest.TestCase):
         self.assertEqual(self.jobs(text), [
             Job(pathlib.PurePath("a/disk/test_io.sh")),
             Job(pathlib.PurePath("b/net/test_send.py"), ("sends",))])
+
+    def test_cases_of_a_library(self):
+        self.assertEqual(self.jobs("test_io.sh of_library last\n\tWhy.\n"), [
+            Job(pathlib.PurePath("a/disk/test_io.sh"), ("of_library", "last"))])
 
     def test_mistakes(self):
         no_end = "planted: no entry, or no line below the last one"

@@ -55,6 +55,8 @@ def _job(line, earlier):
         raise ToolError(f"{name}: duplicate entry")
     text = (build.SELFTESTS / found[0]).read_text(encoding="utf-8")
     for case in cases:
-        if not re.search(rf"^(def )?{re.escape(case)}\(", text, re.MULTILINE):
+        # Its function, or its line in the list of a shell script, whose library has the function.
+        name_of = re.escape(case)
+        if not re.search(rf"^(def )?{name_of}\(|^\t{name_of}( \\)?$", text, re.MULTILINE):
             raise ToolError(f"{name}: no case {case}")
     return Job(found[0], tuple(cases))

@@ -32,7 +32,7 @@ PORT = 0x70000001
 # Seconds between two requests, so that other threads run.
 PAUSE = 0.005
 # Number of unloads during requests, and number of processes that send these.
-UNLOADS = 10
+UNLOADS = 5
 SETTERS = 4
 
 
