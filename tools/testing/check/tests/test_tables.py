@@ -16,7 +16,8 @@ from vmlib import build, log, selftests, tables
 from vmlib.supply import Job
 
 SELFTESTS = {"a/disk/Makefile": "TEST_PROGS := test_io.sh test_load.sh\n",
-             "a/disk/test_io.sh": "many_reads() {\n\ttrue\n}\nmain setup \\\n\tof_library \\\n\tlast\n",
+             "a/disk/test_io.sh": "many_reads() {\n\ttrue\n}\n"
+                                  "main setup \\\n\tof_library \\\n\tlast\n",
              "a/disk/test_load.sh": "",
              "b/net/Makefile": "TEST_PROGS := test_load.sh \\\n\ttest_send.py\n",
              "b/net/test_load.sh": "",
