@@ -39,15 +39,16 @@ use crate::{
             QueuePair,
             RnrTimer,
             Sealed, //
-        },
-        sleeping_drop::may_sleep, //
+        }, //
     },
     sync::{
-        later,
+        drop_later,
         new_mutex,
         Deadline,
+        DropsLater,
         ModuleUse,
         Msecs,
+        SleepingDrop,
         TimedCompletion, //
     },
 };
@@ -652,18 +653,14 @@ impl CmId {
 
 impl Drop for CmId {
     fn drop(&mut self) {
-        let owned = OwnedCmId {
+        drop(SleepingDrop::new(OwnedCmId {
             raw: self.raw,
             cm_handler: self.cm_handler.clone(),
-        };
-        match may_sleep() {
-            true => owned.destroy(),
-            false => owned.destroy_later(),
-        }
+        }));
     }
 }
 
-/// A CM ID that is to be destroyed.
+/// A CM ID that is to be destroyed. Dropping this destroys it, which sleeps.
 ///
 /// # Invariants
 ///
@@ -676,9 +673,8 @@ struct OwnedCmId {
 // SAFETY: The functions of the connection manager may be called from any thread.
 unsafe impl Send for OwnedCmId {}
 
-impl OwnedCmId {
-    /// Destroys the CM ID. Sleeps.
-    fn destroy(self) {
+impl Drop for OwnedCmId {
+    fn drop(&mut self) {
         // Drop `destination` first: it refers to the device, which the CM ID then releases.
         let destination = {
             let mut state = self.cm_handler.state.lock();
@@ -699,18 +695,12 @@ impl OwnedCmId {
         };
         drop(removal);
     }
+}
 
-    /// Destroys the CM ID in a work item. Without memory, the CM ID leaks. Any context.
-    ///
-    /// Not inlined into the consumer's module, which may be unloaded before the work item has run: what the CM ID has of
-    /// it keeps it loaded.
+impl DropsLater for OwnedCmId {
     #[inline(never)]
-    fn destroy_later(self) {
-        if later(self, Self::destroy).is_err() {
-            pr_err!(
-                "no memory to destroy a CM ID, which leaks: it was dropped in atomic context\n"
-            );
-        }
+    fn drop_later(self) {
+        drop_later("CM ID", self);
     }
 }
 

@@ -31,13 +31,12 @@ use crate::{
     errno::EPROTONOSUPPORT,
     memory::without_io,
     net::Namespace,
-    rdma::{
-        qp::Sealed,
-        sleeping_drop::may_sleep, //
-    },
+    rdma::qp::Sealed,
     sync::{
-        later,
+        drop_later,
         new_mutex,
+        DropsLater,
+        SleepingDrop,
         TimedCompletion, //
     },
 };
@@ -375,34 +374,30 @@ impl RawListener {
 
 impl Drop for RawListener {
     fn drop(&mut self) {
-        let backlog = self.backlog.clone();
-        match may_sleep() {
-            true => backlog.close(),
-            false => backlog.close_later(),
+        drop(SleepingDrop::new(OpenBacklog(self.backlog.clone())));
+    }
+}
+
+/// The backlog of a listener that is to be closed. Dropping this destroys the CM ID of the listener, and rejects the
+/// requests that wait. That sleeps.
+struct OpenBacklog(Arc<Backlog>);
+
+impl Drop for OpenBacklog {
+    fn drop(&mut self) {
+        // Destroying the CM ID waits for its handler, which takes the lock: release the lock first.
+        let id = self.0.queue.lock().id.take();
+        drop(id);
+        // No more requests arrive. Those that wait and the backlog hold references to each other.
+        while let Some(id) = self.0.take() {
+            drop(id);
         }
     }
 }
 
-impl Backlog {
-    /// Destroys the CM ID of the listener, and rejects the requests that wait. Sleeps.
-    fn close(&self) {
-        // Destroying the CM ID waits for its handler, which takes the lock: release the lock first.
-        let id = self.queue.lock().id.take();
-        drop(id);
-        // No more requests arrive. Those that wait and the backlog hold references to each other.
-        while let Some(id) = self.take() {
-            drop(id);
-        }
-    }
-
-    /// As [`close`](Self::close), in a work item. Without memory, the CM IDs leak. Any context.
+impl DropsLater for OpenBacklog {
     #[inline(never)]
-    fn close_later(self: Arc<Self>) {
-        if later(self, |backlog| backlog.close()).is_err() {
-            pr_err!(
-                "no memory to close a listener, which leaks: it was dropped in atomic context\n"
-            );
-        }
+    fn drop_later(self) {
+        drop_later("listener", self);
     }
 }
 
