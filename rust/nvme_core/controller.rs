@@ -7,15 +7,15 @@
 use crate::{
     bindings,
     controller_list::ControllerList,
+    ctrl_loss::{
+        CtrlLossTmo,
+        LossTime, //
+    },
     hw_queue::HwQueue,
     options::{
         Options,
         RequestedQueues,
         KINDS, //
-    },
-    outage::{
-        LossTime,
-        Outage, //
     },
     transport::{
         ConnectParams,
@@ -236,9 +236,9 @@ impl<T: Transport> Controller<T> {
         is_deletion(self.state())
     }
 
-    /// Returns the present outage. Any context.
-    pub(crate) fn outage(&self) -> Outage<'_> {
-        Outage::new(&self.lost_at, &self.options)
+    /// Returns the `ctrl_loss_tmo` of the controller. Any context.
+    pub(crate) fn ctrl_loss_tmo(&self) -> CtrlLossTmo<'_> {
+        CtrlLossTmo::new(&self.lost_at, &self.options)
     }
 
     /// Returns the admin queue.
@@ -268,7 +268,7 @@ impl<T: Transport> Controller<T> {
                 association: self.weak.association(),
                 instance: (*ctrl).instance,
                 controller_id: (*ctrl).cntlid,
-                outage: self.outage(),
+                ctrl_loss_tmo: self.ctrl_loss_tmo(),
                 entries,
                 requests,
                 capsule_size: (*ctrl).ioccsz,

@@ -3,8 +3,8 @@
 //! What a transport implements.
 
 use crate::{
+    ctrl_loss::CtrlLossTmo,
     options::Options,
-    outage::Outage,
     request::{
         Refused,
         Request, //
@@ -27,8 +27,8 @@ pub struct ConnectParams<'a> {
     /// Controller identifier of the association, for I/O queues. While the admin queue connects, it is that of
     /// the last association, or 0.
     pub controller_id: u16,
-    /// The outage that the connect is to end, with its `ctrl_loss_tmo`.
-    pub outage: Outage<'a>,
+    /// The `ctrl_loss_tmo` of the controller.
+    pub ctrl_loss_tmo: CtrlLossTmo<'a>,
     /// Number of entries of each queue.
     pub entries: u16,
     /// Number of requests that can be in flight on each queue.

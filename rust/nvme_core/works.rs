@@ -195,7 +195,7 @@ impl<T: Transport> CtrlOps<T> {
 
     fn reset_ctrl(controller: &Controller<T>) {
         let ctrl = controller.as_raw();
-        controller.lost_at.begin_outage();
+        controller.lost_at.record();
         // SAFETY: The controller is initialised.
         unsafe {
             bindings::nvme_stop_ctrl(ctrl);
@@ -231,7 +231,7 @@ impl<T: Transport> CtrlOps<T> {
 
     fn recover(controller: &Controller<T>) {
         let ctrl = controller.as_raw();
-        controller.lost_at.begin_outage();
+        controller.lost_at.record();
         // SAFETY: The controller is initialised.
         unsafe {
             bindings::nvme_stop_keep_alive(ctrl);
@@ -346,7 +346,7 @@ fn reconnect_or_delete<T: Transport>(controller: &Controller<T>, status: c_int) 
     }
     // SAFETY: The controller and its work item are initialised, and the options belong to it.
     unsafe {
-        let left = controller.outage().left();
+        let left = controller.ctrl_loss_tmo().left();
         // There is at least one attempt, also if the teardown took long.
         let is_over = left == Some(Msecs::new(0)) && (*ctrl).nr_reconnects > 0;
         if is_over {

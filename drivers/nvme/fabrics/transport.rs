@@ -23,8 +23,8 @@ use nvme_core::{
     AssociationNumber,
     ConnectParams,
     Controllers,
+    CtrlLossTmo,
     Options,
-    Outage,
     Refusal,
     Refused,
     Request,
@@ -95,20 +95,21 @@ pub(crate) struct Shared {
     pub(crate) quiesce_time: Msecs,
 }
 
-/// An attempt to connect queues, for the threads that wait for its steps.
-struct Attempt<'a> {
+/// Waits for the steps of connecting queues, until `ctrl_loss_tmo` is over.
+struct ConnectWaiter<'a> {
     association: &'a Association,
-    outage: Outage<'a>,
+    ctrl_loss_tmo: CtrlLossTmo<'a>,
     time: ConnectTime,
 }
 
-impl Attempt<'_> {
-    /// Returns whether `ctrl_loss_tmo` has ended the attempt. It may have changed since the last call.
+impl ConnectWaiter<'_> {
+    /// Returns whether the time for connecting is over. `ctrl_loss_tmo` may have changed since the last call.
     fn is_over(&self) -> bool {
-        self.time.is_over(self.outage.end_ms(), Deadline::now_ms())
+        let end_ms = self.ctrl_loss_tmo.end_ms();
+        self.time.is_over(end_ms, Deadline::now_ms())
     }
 
-    /// Returns the error of the attempt. A step that was cancelled when the time was over has timed out.
+    /// Returns what an error of a step means. A step that was cancelled when the time was over has timed out.
     fn cause_of(&self, error: QueueConnectError) -> QueueConnectError {
         match error {
             QueueConnectError::Cm {
@@ -130,7 +131,7 @@ impl Attempt<'_> {
     }
 }
 
-impl Waiter for Attempt<'_> {
+impl Waiter for ConnectWaiter<'_> {
     fn interruption(&self) -> Option<Interruption> {
         let over = || self.is_over().then_some(Interruption::Cancelled);
         self.association.interruption().or_else(over)
@@ -141,7 +142,7 @@ impl Waiter for Attempt<'_> {
     }
 }
 
-impl DeviceUser for Attempt<'_> {
+impl DeviceUser for ConnectWaiter<'_> {
     fn acquire(&self, device: &Device) -> Option<DeviceRef> {
         self.association.acquire(device)
     }
@@ -187,11 +188,11 @@ impl Rdma {
         }
     }
 
-    /// Returns a connector for an attempt of the controller.
+    /// Returns a connector for queues of the controller.
     fn connector<'a>(
         &'a self,
         instance: i32,
-        attempt: &'a Attempt<'a>,
+        waiter: &'a ConnectWaiter<'a>,
     ) -> QueueConnector<'a, CoreRequests> {
         let association = &self.association;
         let controller = ControllerConfig {
@@ -202,10 +203,10 @@ impl Rdma {
                 target: &self.target,
                 service_type: self.service_type,
             },
-            user: attempt,
+            user: waiter,
             wake: association.wake.clone(),
             notifier: association.notifier.clone(),
-            deadline: Deadline::after(Msecs::new(attempt.time.most_ms())),
+            deadline: Deadline::after(Msecs::new(waiter.time.most_ms())),
         };
         match association.domain() {
             Some(pd) => QueueConnector::with_domain(controller, pd),
@@ -217,10 +218,10 @@ impl Rdma {
     fn connect_all<'a>(
         &self,
         params: &ConnectParams<'_>,
-        attempt: &Attempt<'_>,
+        waiter: &ConnectWaiter<'_>,
         queues: &mut dyn Iterator<Item = &'a Pin<KBox<RdmaQueue>>>,
     ) -> Result<(), (u16, QueueConnectError)> {
-        let mut connector = self.connector(params.instance, attempt);
+        let mut connector = self.connector(params.instance, waiter);
         let max_send_entries = self
             .association
             .device()
@@ -308,14 +309,14 @@ impl Transport for Rdma {
         let count = queues
             .clone()
             .fold(0, |count: u32, _| count.saturating_add(1));
-        let attempt = Attempt {
+        let waiter = ConnectWaiter {
             association: &self.association,
-            outage: params.outage,
+            ctrl_loss_tmo: params.ctrl_loss_tmo,
             time: ConnectTime::new(Deadline::now_ms(), count),
         };
-        let connected = self.connect_all(params, &attempt, &mut queues);
+        let connected = self.connect_all(params, &waiter, &mut queues);
         connected.map_err(|(qid, error)| {
-            let error = attempt.cause_of(error);
+            let error = waiter.cause_of(error);
             log(params.instance, qid, &error);
             errno_of(&error)
         })

@@ -126,24 +126,24 @@ impl Stuck {
     }
 }
 
-/// Which attempt to drain a queue pair this is.
+/// Who drains a queue pair.
 #[derive(Clone, Copy)]
-enum Attempt {
-    /// That of [`QueuePair::drain`], which logs that it takes long.
-    First,
-    /// One of the work item.
-    Again,
+enum DrainThread {
+    /// The caller of [`QueuePair::drain`], which logs that it takes long.
+    Caller,
+    /// The work item that goes on with a drain that has given up.
+    WorkItem,
 }
 
-impl Attempt {
+impl DrainThread {
     /// Logs that the device takes long.
     fn report_slow(self, device: &Device, number: u32) {
         match self {
-            Self::First => pr_warn!(
+            Self::Caller => pr_warn!(
                 "{}: queue pair {number}: the drain has waited for 10 s for the device to flush work requests\n",
                 device.name()
             ),
-            Self::Again => (),
+            Self::WorkItem => (),
         }
     }
 }
@@ -229,7 +229,7 @@ impl<E: QpContext> QueuePair<E> {
         unsafe { bindings::synchronize_rcu_expedited() };
         // INVARIANT: If the drain succeeds, all posted work requests have completed, and `closed` prevents
         // new ones.
-        *state = match self.wait_until_idle(Attempt::First) {
+        *state = match self.wait_until_idle(DrainThread::Caller) {
             Ok(()) => DrainState::Idle,
             Err(stuck) => self.drain_later(stuck),
         };
@@ -248,7 +248,7 @@ impl<E: QpContext> QueuePair<E> {
         // the drop does not drain.
         let queue: Arc<Self> = unsafe { ArcBorrow::from_raw(self) }.into();
         let drain = |queue: Arc<Self>| {
-            while queue.wait_until_idle(Attempt::Again).is_err() {
+            while queue.wait_until_idle(DrainThread::WorkItem).is_err() {
                 fsleep(AGAIN);
             }
             // INVARIANT: As in `drain`.
@@ -261,20 +261,20 @@ impl<E: QpContext> QueuePair<E> {
 
     /// Waits until no posted work request is outstanding. Fails in the exceptions of [`drain`](Self::drain),
     /// and may be called again then. Nothing more is posted. May sleep.
-    fn wait_until_idle(&self, attempt: Attempt) -> Result<(), Stuck> {
+    fn wait_until_idle(&self, thread: DrainThread) -> Result<(), Stuck> {
         if self.srq().is_some() {
             self.wait_for_shared_receives()?;
         }
-        self.send_cq().drain(|| self.drain_sends(attempt))?;
-        self.receive_cq().drain(|| self.drain_receives(attempt))?;
+        self.send_cq().drain(|| self.drain_sends(thread))?;
+        self.receive_cq().drain(|| self.drain_receives(thread))?;
         // SAFETY: All posted work requests have completed.
         unsafe { self.partially_posted.flush(self.as_raw()) };
         Ok(())
     }
 
-    fn drain_sends(&self, attempt: Attempt) -> Result<(), Stuck> {
+    fn drain_sends(&self, thread: DrainThread) -> Result<(), Stuck> {
         if E::QpType::COUNTS_SENDS {
-            return self.wait_for_sends(attempt);
+            return self.wait_for_sends(thread);
         }
         // SAFETY: The queue pair is alive by the type invariant, and has this device. It has taken an entry of
         // its completion queue for the marker. The marker and the functions are those of its sends.
@@ -286,13 +286,13 @@ impl<E: QpContext> QueuePair<E> {
                 &self.send_marker,
                 Marker::post_send,
                 bindings::ib_drain_sq,
-                attempt,
+                thread,
             )
         }
     }
 
     /// Waits for the posted receives. Those of a shared queue were awaited before the sends.
-    fn drain_receives(&self, attempt: Attempt) -> Result<(), Stuck> {
+    fn drain_receives(&self, thread: DrainThread) -> Result<(), Stuck> {
         if self.srq().is_some() {
             return Ok(());
         }
@@ -305,14 +305,14 @@ impl<E: QpContext> QueuePair<E> {
                 &self.receive_marker,
                 Marker::post_receive,
                 bindings::ib_drain_rq,
-                attempt,
+                thread,
             )
         }
     }
 
     /// Moves the queue pair to its error state and waits until all counted sends have completed.
     /// Nothing more is posted. May sleep.
-    fn wait_for_sends(&self, attempt: Attempt) -> Result<(), Stuck> {
+    fn wait_for_sends(&self, thread: DrainThread) -> Result<(), Stuck> {
         // If the transition fails, the device may still complete the sends. Their memory must not
         // be freed before that, so wait in either case.
         if let Err(error) = self.stop() {
@@ -323,7 +323,7 @@ impl<E: QpContext> QueuePair<E> {
             self.sends.remove(1);
         }
         self.send_cq().wait(&self.sends.none, || {
-            attempt.report_slow(self.device(), self.number());
+            thread.report_slow(self.device(), self.number());
         })?;
         Ok(())
     }
@@ -405,7 +405,7 @@ unsafe fn drain_by_marker(
     marker: &Marker,
     post: unsafe fn(&Marker, *mut bindings::ib_qp) -> Result,
     by_driver: unsafe extern "C" fn(*mut bindings::ib_qp),
-    attempt: Attempt,
+    thread: DrainThread,
 ) -> Result<(), Stuck> {
     let mut warn_at = Some(Deadline::after(WARN_AFTER));
     while !marker.is_posted() {
@@ -435,7 +435,7 @@ unsafe fn drain_by_marker(
     }
     // SAFETY: By the safety requirements the queue pair is alive. Its number is constant.
     let number = unsafe { (*queue).qp_num };
-    cq.wait(&marker.handled, || attempt.report_slow(device, number))?;
+    cq.wait(&marker.handled, || thread.report_slow(device, number))?;
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How long a controller is without a connection, and how long it may be (`ctrl_loss_tmo`).
+//! When `ctrl_loss_tmo` of a controller is over.
 
 use crate::options::Options;
 use core::sync::atomic::{
@@ -22,20 +22,20 @@ impl LossTime {
     }
 
     /// Records that the connection is lost, or given up for a reset, from now on. Any context.
-    pub(crate) fn begin_outage(&self) {
+    pub(crate) fn record(&self) {
         self.0.store(Deadline::now_ms(), Ordering::Relaxed);
     }
 }
 
-/// The outage of a controller, with the `ctrl_loss_tmo` that it has at the time of each call.
+/// The `ctrl_loss_tmo` of a controller that has lost its connections: what it is at the time of each call.
 #[derive(Clone, Copy)]
-pub struct Outage<'a> {
+pub struct CtrlLossTmo<'a> {
     lost_at: &'a LossTime,
     options: &'a Options,
 }
 
-impl<'a> Outage<'a> {
-    /// Returns the outage of the controller with these options. Any context.
+impl<'a> CtrlLossTmo<'a> {
+    /// Returns that of the controller with these options. Any context.
     pub(crate) fn new(lost_at: &'a LossTime, options: &'a Options) -> Self {
         Self { lost_at, options }
     }
@@ -43,7 +43,7 @@ impl<'a> Outage<'a> {
     /// Returns when `ctrl_loss_tmo` is over, in milliseconds of the clock of [`Deadline::now_ms`]; `None` if it is
     /// off or 0, or if no connection was lost. Any context.
     ///
-    /// A write to the attribute `ctrl_loss_tmo` changes the result at any time.
+    /// A write to the attribute changes the result at any time.
     pub fn end_ms(&self) -> Option<u64> {
         let lost_at = self.lost_at.0.load(Ordering::Relaxed);
         let limit = self.options.ctrl_loss_ms()?;
