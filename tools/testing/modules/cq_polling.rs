@@ -4,7 +4,6 @@
 //!
 //! - [`one_poller`]: a queue that its owner polls has one poller at a time.
 //! - [`partial_post`]: an operation that was posted in part.
-//! - [`softirq_drops`]: objects that a completion handler drops.
 //! - [`too_small`]: a completion queue with too few entries.
 
 use common::{
@@ -80,8 +79,6 @@ mod one_poller;
 mod pair;
 #[path = "cq_polling/partial_post.rs"]
 mod partial_post;
-#[path = "cq_polling/softirq_drops.rs"]
-mod softirq_drops;
 #[path = "cq_polling/too_small.rs"]
 mod too_small;
 
@@ -96,7 +93,7 @@ module! {
 rrdma::parameters! {
     device: Text<63> = "", "RDMA device name; empty: first device with an active port";
     gid_index: Number<0, 255> = 0, "GID index of port 1; default 0";
-    part: Text<15> = "", "what to test, softirq_drops or too_small; empty: the pollers";
+    part: Text<15> = "", "what to test, too_small; empty: the pollers";
 }
 
 /// Maximum number of completions that a poll handles.
@@ -107,7 +104,6 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, StepError> {
     let gid_index = parameters::gid_index.get();
     let port_gid = PortGid::new(task, &device, gid_index)?;
     match &*parameters::part.get() {
-        "softirq_drops" => softirq_drops::run(&port_gid)?,
         "too_small" => too_small::run(&port_gid)?,
         _ => {
             partial_post::run(&port_gid)?;

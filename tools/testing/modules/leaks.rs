@@ -11,60 +11,25 @@ use kernel::{
     prelude::*,
     sync::Arc, //
 };
+use null_driver::Driver;
 use rrdma::{
-    block::{
-        Disk,
-        DiskConfig,
-        Limits,
-        Openers,
-        Operations,
-        QueueCounts,
-        QueueKinds,
-        Refused,
-        Request,
-        RequestRef,
-        Status,
-        TagSet,
-        TagSetConfig,
-        TimeoutAction, //
-    },
-    chrdev::{
-        self,
-        Node,
-        Numbers, //
-    },
+    block::Disk,
+    chrdev::Node,
     errno::ECANCELED,
-    ioctl::Call,
     net::Namespace,
-    netlink::{
-        self,
-        Operation, //
-    },
+    netlink,
     rdma::{
-        client::{
-            self,
-            Client, //
-        },
+        client,
         cm::{
-            Endpoint,
             Event,
             Id,
-            Lost,
             Observer, //
-        },
-        cq::WcError,
-        qp::{
-            Fault,
-            QpContext,
-            QueuePair,
-            Rc, //
         },
     },
     sync::{
         Claim,
         Msecs,
         OwnedQueue,
-        RcuSection,
         Thread,
         TimedCompletion,
         WorkKind, //
@@ -76,6 +41,8 @@ use rrdma::{
         Device, //
     },
 };
+
+mod null_driver;
 
 module! {
     type: Leaks,
@@ -101,77 +68,8 @@ impl Attributes for Release {
     })];
 }
 
-struct Driver;
-
-impl chrdev::Operations for Driver {
-    fn ioctl(&self, _call: &Call) -> Result<c_int> {
-        Err(ENOTTY)
-    }
-}
-
-impl netlink::Family for Driver {
-    const NAME: &'static CStr = NAME;
-    const VERSION: u8 = 1;
-    const OPERATIONS: &'static [Operation<Self>] = &[Operation {
-        command: 1,
-        admin: false,
-        attributes: &[],
-        doit: Some(|(), _| Ok(())),
-        dumpit: None,
-    }];
-    const GROUPS: &'static [&'static CStr] = &[];
-
-    type Context = ();
-}
-
-impl Client for Driver {
-    const NAME: &'static CStr = NAME;
-
-    type Context = ();
-}
-
 impl Observer for Driver {
     fn heard(&self, _event: Event) {}
-}
-
-impl QpContext for Driver {
-    type QpType = Rc;
-
-    fn failed(_queue: &QueuePair<Self>, _failure: WcError) {}
-
-    fn faulted(_queue: &QueuePair<Self>, _fault: Fault) {}
-}
-
-impl Endpoint for Driver {
-    fn lost(_queue: &QueuePair<Self>, _cause: Lost) {}
-}
-
-impl Operations for Driver {
-    type SetData = ();
-    type QueueData = ();
-    type DiskData = ();
-    type RequestData = ();
-
-    fn new_queue(_set: &(), _index: u32) -> Result {
-        Ok(())
-    }
-
-    fn new_request_data(_set: &(), _queue: u32) -> impl PinInit<()> {}
-
-    fn queue_rq(
-        _queue: &(),
-        _disk: &(),
-        request: Request<Self>,
-        _last: bool,
-        _section: &RcuSection,
-    ) -> Result<(), Refused<Self>> {
-        request.complete(Status::Ok);
-        Ok(())
-    }
-
-    fn timeout(_queue: &(), _request: &RequestRef<Self>) -> TimeoutAction {
-        TimeoutAction::ResetTimer
-    }
 }
 
 /// Objects that exist only while their module is loaded: a program may have them open.
@@ -182,31 +80,9 @@ struct Opened {
 
 impl Opened {
     fn new(module: &'static ThisModule) -> Result<Self> {
-        let config = TagSetConfig {
-            queues: QueueCounts {
-                default: 1,
-                ..QueueCounts::default()
-            },
-            kinds: QueueKinds::Default,
-            depth: 1,
-            reserved_tags: 0,
-            numa_node: TagSetConfig::NO_NODE,
-            timeout: Msecs::from_secs(30),
-        };
-        let set = TagSet::<Driver>::new(config, ())?;
-        let config = DiskConfig {
-            name: NAME,
-            limits: Limits::default(),
-            capacity_sectors: 8,
-            read_only: false,
-            module,
-            parent: None,
-            openers: &Openers::new()?,
-        };
-        let operations = Arc::new(Driver, GFP_KERNEL)?;
         Ok(Self {
-            node: Node::new(Numbers::new(NAME, 1)?, 0, module, operations)?,
-            disk: Disk::new(config, set, ())?,
+            node: null_driver::node(module)?,
+            disk: null_driver::disk(module)?,
         })
     }
 

@@ -21,71 +21,44 @@ use kernel::{
         SetOnce, //
     },
 };
+use null_driver::Driver;
 use pair::{
     CompletionSink,
     ConnectedQp,
     ONE_MESSAGE, //
 };
 use rrdma::{
-    block::{
-        Disk,
-        DiskConfig,
-        Limits,
-        Openers,
-        Operations,
-        QueueCounts,
-        QueueKinds,
-        Refused,
-        Request,
-        RequestRef,
-        Status,
-        TagSet,
-        TagSetConfig,
-        TimeoutAction, //
-    },
-    chrdev::{
-        self,
-        Node,
-        Numbers, //
-    },
-    ioctl::Call,
+    chrdev::Numbers,
     net::{
         tcp,
         Address, //
     },
     netlink,
     rdma::{
-        client::{
-            self,
-            Client, //
-        },
+        client,
         cm::{
-            Endpoint,
+            Event,
             Id,
             ListenParams,
-            Lost,
+            Observer,
             ServiceListener, //
         },
         cq::{
             Completion,
             CompletionQueue,
-            Poll,
-            WcError, //
+            Poll, //
         },
         dma::{
             Direction,
             DmaBuffer, //
         },
+        mr::Region,
         multicast::{
             Membership,
             Role, //
         },
-        qp::{
-            Fault,
-            QpContext,
-            QueuePair,
-            Rc, //
-        },
+        pd::ProtectionDomain,
+        qp::QueuePair,
         srq::SharedReceiveQueue,
         wr::{
             Complete,
@@ -94,10 +67,10 @@ use rrdma::{
             Sge, //
         },
     },
+    scatter::Buffer,
     sync::{
         Msecs,
         OwnedQueue,
-        RcuSection,
         RcuSlot,
         Retracted,
         Thread,
@@ -119,6 +92,7 @@ use ud_endpoint::{
 
 #[path = "../../../samples/common/common.rs"]
 mod common;
+mod null_driver;
 #[path = "../../../samples/pair/pair.rs"]
 #[allow(dead_code)]
 mod pair;
@@ -143,6 +117,8 @@ rrdma::parameters! {
     object: Text<15> = "", "what to drop: a function of this module; empty: nothing";
 }
 
+const NAME: &CStr = c"rrdma_drops";
+
 /// The module, for objects that hold a reference to it.
 static MODULE: SetOnce<&'static ThisModule> = SetOnce::new();
 
@@ -165,15 +141,16 @@ fn run(task: &Arc<SampleTask>) -> Result<Summary, StepError> {
     let object = parameters::object.get();
     match &*object {
         "" => (),
-        "numbers" => drop_in_softirq(&port_gid, Numbers::new(task::NAME, 1).step("numbers")?)?,
-        "node" => drop_in_softirq(&port_gid, when_loaded(task, node)?)?,
-        "class" => drop_in_softirq(&port_gid, Class::new(task::NAME).step("class")?)?,
+        "numbers" => drop_in_softirq(&port_gid, Numbers::new(NAME, 1).step("numbers")?)?,
+        "node" => drop_in_softirq(&port_gid, when_loaded(task, null_driver::node)?)?,
+        "class" => drop_in_softirq(&port_gid, Class::new(NAME).step("class")?)?,
         "device" => drop_in_softirq(&port_gid, sysfs_device().step("device")?)?,
         "thread" => drop_in_softirq(&port_gid, thread().step("thread")?)?,
         "workqueue" => drop_in_softirq(&port_gid, workqueue().step("workqueue")?)?,
         "socket" => drop_in_softirq(&port_gid, socket(task)?)?,
-        "tag_set" => drop_in_softirq(&port_gid, tag_set().step("tag set")?)?,
-        "disk" => drop_in_softirq(&port_gid, when_loaded(task, disk)?)?,
+        "tag_set" => drop_in_softirq(&port_gid, null_driver::tag_set().step("tag set")?)?,
+        "disk" => drop_in_softirq(&port_gid, when_loaded(task, null_driver::disk)?)?,
+        "rdma" => drop_in_softirq(&port_gid, rdma_objects(&port_gid)?)?,
         "srq" => drop_in_softirq(&port_gid, shared_receives(&port_gid)?)?,
         "group" => drop_in_softirq(&port_gid, group(task)?)?,
         "id" => drop_in_softirq(&port_gid, id(task).step("CM ID")?)?,
@@ -210,10 +187,7 @@ impl<T: Send + 'static> Receive<CompletionSink> for Holder<T> {
 /// Lets a flushed receive drop `value`.
 fn drop_in_softirq<T: Send + 'static>(port_gid: &PortGid<'_>, value: T) -> Result<(), StepError> {
     let device = port_gid.device();
-    let entries = ONE_MESSAGE.completions();
-    let queue = CompletionQueue::alloc(device.clone(), entries, 0, Poll::SoftIrq, task::NAME)
-        .step("completion queue")?;
-    let end = ConnectedQp::loopback(port_gid, queue, ONE_MESSAGE)?;
+    let end = ConnectedQp::loopback(port_gid, queue(port_gid)?, ONE_MESSAGE)?;
     let buffer =
         DmaBuffer::new(device.clone(), size_of::<u64>(), Direction::FromDevice).step("buffer")?;
     let receive = Operation::new(Holder {
@@ -225,6 +199,12 @@ fn drop_in_softirq<T: Send + 'static>(port_gid: &PortGid<'_>, value: T) -> Resul
         .step("receive")?;
     end.queue().drain();
     Ok(())
+}
+
+fn queue(port_gid: &PortGid<'_>) -> Result<Arc<CompletionQueue>, StepError> {
+    let device = port_gid.device().clone();
+    CompletionQueue::alloc(device, ONE_MESSAGE.completions(), 0, Poll::SoftIrq, NAME)
+        .step("completion queue")
 }
 
 fn module() -> Result<&'static ThisModule, StepError> {
@@ -245,101 +225,67 @@ fn when_loaded<T>(
         .step("object")
 }
 
-/// Data, operations and driver of the objects.
-struct Driver;
-
 impl Attributes for Driver {
     const ATTRIBUTES: &'static [Attribute<Self>] = &[Attribute::action(c"nothing", |_| Ok(()))];
 }
 
-impl chrdev::Operations for Driver {
-    fn ioctl(&self, _call: &Call) -> Result<c_int> {
-        Err(ENOTTY)
-    }
-}
-
-impl Operations for Driver {
-    type SetData = ();
-    type QueueData = ();
-    type DiskData = ();
-    type RequestData = ();
-
-    fn new_queue(_set: &(), _index: u32) -> Result {
-        Ok(())
-    }
-
-    fn new_request_data(_set: &(), _queue: u32) -> impl PinInit<()> {}
-
-    fn queue_rq(
-        _queue: &(),
-        _disk: &(),
-        request: Request<Self>,
-        _last: bool,
-        _section: &RcuSection,
-    ) -> Result<(), Refused<Self>> {
-        request.complete(Status::Ok);
-        Ok(())
-    }
-
-    fn timeout(_queue: &(), _request: &RequestRef<Self>) -> TimeoutAction {
-        TimeoutAction::ResetTimer
-    }
-}
-
-fn node(module: &'static ThisModule) -> Result<Node> {
-    Node::new(
-        Numbers::new(task::NAME, 1)?,
-        0,
-        module,
-        Arc::new(Driver, GFP_KERNEL)?,
-    )
-}
-
 fn sysfs_device() -> Result<Arc<Device>> {
     let data = Arc::new(Driver, GFP_KERNEL)?;
-    Device::new(Class::new(task::NAME)?, c"dropped", data, None)
-}
-
-impl netlink::Family for Driver {
-    const NAME: &'static CStr = c"rrdma_drops";
-    const VERSION: u8 = 1;
-    const OPERATIONS: &'static [netlink::Operation<Self>] = &[netlink::Operation {
-        command: 1,
-        admin: false,
-        attributes: &[],
-        doit: Some(|(), _| Ok(())),
-        dumpit: None,
-    }];
-    const GROUPS: &'static [&'static CStr] = &[];
-
-    type Context = ();
+    Device::new(Class::new(NAME)?, c"dropped", data, None)
 }
 
 fn netlink_family() -> Result<netlink::Registration<Driver>, StepError> {
     netlink::Registration::new(Ok(()), module()?).step("netlink family")
 }
 
-impl Client for Driver {
-    const NAME: &'static CStr = c"rrdma_drops";
-
-    type Context = ();
+/// An observer of a CM ID whose drop sleeps, as the end of its event handler may.
+#[pin_data(PinnedDrop)]
+struct SleepingObserver {
+    #[pin]
+    never: TimedCompletion,
 }
 
-impl QpContext for Driver {
-    type QpType = Rc;
-
-    fn failed(_queue: &QueuePair<Self>, _failure: WcError) {}
-
-    fn faulted(_queue: &QueuePair<Self>, _fault: Fault) {}
+impl Observer for SleepingObserver {
+    fn heard(&self, _event: Event) {}
 }
 
-impl Endpoint for Driver {
-    fn lost(_queue: &QueuePair<Self>, _cause: Lost) {}
+#[pinned_drop]
+impl PinnedDrop for SleepingObserver {
+    fn drop(self: Pin<&mut Self>) {
+        let _never = self.never.wait_timeout(Msecs::new(1));
+    }
 }
 
 /// A CM ID that is never connected.
 fn id(task: &SampleTask) -> Result<Id<Driver>> {
-    Id::new(task.namespace(), task.wake().clone(), task::NAME)
+    let id = Id::new(task.namespace(), task.wake().clone(), NAME)?;
+    let observer = pin_init!(SleepingObserver { never <- TimedCompletion::new() });
+    id.observe(Arc::pin_init(observer, GFP_KERNEL)?)?;
+    Ok(id)
+}
+
+/// Objects of a device.
+struct RdmaObjects {
+    _region: Region<Buffer>,
+    _pd: Arc<ProtectionDomain>,
+    _queue: Arc<CompletionQueue>,
+    _queue_pair: Arc<QueuePair<CompletionSink>>,
+}
+
+/// The last references to objects of the device. The queue pair was drained before.
+fn rdma_objects(port_gid: &PortGid<'_>) -> Result<RdmaObjects, StepError> {
+    let device = port_gid.device();
+    let pd = ProtectionDomain::new(device.clone(), NAME).step("protection domain")?;
+    let mut region = Region::new(pd.clone(), 2).step("region")?;
+    let data = Buffer::new(64, GFP_KERNEL).step("data")?;
+    region.dma_map(data, Direction::ToDevice).step("data")?;
+    let drained = ConnectedQp::loopback(port_gid, queue(port_gid)?, ONE_MESSAGE)?;
+    Ok(RdmaObjects {
+        _region: region,
+        _pd: pd,
+        _queue: queue(port_gid)?,
+        _queue_pair: drained.queue().clone(),
+    })
 }
 
 /// Listens at all addresses.
@@ -350,7 +296,7 @@ fn listener(task: &SampleTask) -> Result<ServiceListener, StepError> {
         backlog: 1,
         refusal: &[],
         wake: task.wake().clone(),
-        owner: task::NAME,
+        owner: NAME,
     };
     ServiceListener::new(namespace, &address, params).step("listen")
 }
@@ -372,7 +318,7 @@ fn group(task: &Arc<SampleTask>) -> Result<Membership, StepError> {
         &group,
         Role::Full,
         task.wake().clone(),
-        task::NAME,
+        NAME,
         rdma_cm::patience(&cancelled),
     )
     .step("group")?;
@@ -400,7 +346,7 @@ fn thread() -> Result<Thread> {
 
 /// A workqueue with a work item that takes its time.
 fn workqueue() -> Result<OwnedQueue> {
-    let queue = OwnedQueue::new(task::NAME, WorkKind::Ordinary, 1)?;
+    let queue = OwnedQueue::new(NAME, WorkKind::Ordinary, 1)?;
     let never = Arc::pin_init(TimedCompletion::new(), GFP_KERNEL)?;
     queue.try_spawn(GFP_KERNEL, move || {
         let _never = never.wait_timeout(Msecs::new(100));
@@ -421,33 +367,4 @@ fn retracted() -> Result<Retracted<()>> {
         None => slot.retract().ok_or(EINVAL),
         Some(_) => Err(EEXIST),
     }
-}
-
-fn tag_set() -> Result<Arc<TagSet<Driver>>> {
-    let queues = QueueCounts {
-        default: 1,
-        ..QueueCounts::default()
-    };
-    let config = TagSetConfig {
-        queues,
-        kinds: QueueKinds::Default,
-        depth: 1,
-        reserved_tags: 0,
-        numa_node: TagSetConfig::NO_NODE,
-        timeout: Msecs::from_secs(30),
-    };
-    TagSet::new(config, ())
-}
-
-fn disk(module: &'static ThisModule) -> Result<Disk<Driver>> {
-    let config = DiskConfig {
-        name: c"rrdma_dropped",
-        limits: Limits::default(),
-        capacity_sectors: 8,
-        read_only: false,
-        module,
-        parent: None,
-        openers: &Openers::new()?,
-    };
-    Disk::new(config, tag_set()?, ())
 }

@@ -7,7 +7,7 @@
 . "$(dirname "$0")/lib.sh"
 
 requirements() {
-	need_sample multicast && need_modules rrdma_test_liar rrdma_test_broken_device rrdma_test_cq_polling
+	need_sample multicast && need_modules rrdma_test_liar rrdma_test_broken_device rrdma_test_softirq_drops
 }
 
 setup() {
@@ -54,7 +54,7 @@ events_of_incomplete_queue_pairs() {
 # other gets one.
 events_of_dropped_queue_pairs() {
 	liar late
-	sample_load test_cq_polling "device=$DEVICE" "gid_index=$(gid_index "$DEVICE" "$OWN4")" part=softirq_drops
+	sample_load test_softirq_drops "device=$DEVICE" "gid_index=$(gid_index "$DEVICE" "$OWN4")" object=rdma
 	sample_done
 	sample_unload
 	same "events" 1 "$(sample_log | grep -c '^queue pair: QP fatal error')"

@@ -68,13 +68,23 @@ queues_are_not_overrun() {
 # A completion handler that may not sleep drops objects whose drop sleeps. None is left when the module is unloaded,
 # which waits for their work items.
 objects_are_dropped_in_a_softirq() {
-	load_at test_cq_polling "$OWN4" part=softirq_drops
-	sample_done
+	softirq_drops rdma
 	sample_unload
-	[[ $(rdma resource show qp) != *'comm [rrdma_test_cq_po'* ]] || fail "queue pair leaked: $(rdma resource show qp)"
+	[[ $(rdma resource show qp) != *'comm [rrdma_test_soft'* ]] || fail "queue pair leaked: $(rdma resource show qp)"
 }
 
-DROPS=/sys/kernel/tracing/instances/drops
+INSTANCES=/sys/kernel/tracing/instances
+DROPS=$INSTANCES/drops
+ARMING=$INSTANCES/arming
+PROBES=/sys/kernel/tracing/kprobe_events
+
+# end_probes GROUP: remove the probes, and the trace of this group, if it is there.
+end_probes() {
+	[ -d "$INSTANCES/$1" ] || return 0
+	echo 0 >"$INSTANCES/$1/events/$1/enable"
+	rmdir "$INSTANCES/$1"
+	echo >"$PROBES"
+}
 
 # softirq_drops OBJECT: let a completion handler, which may not sleep, drop an object.
 softirq_drops() {
@@ -100,19 +110,12 @@ dropped_in_a_softirq() {
 		wait_until 10 grep -q " $function: " "$DROPS/trace" || fail "$object: no call of $function"
 	done
 	same "calls in a softirq" "" "$(awk '$3 ~ /^..[sHh]/' "$DROPS/trace")"
-	end_drops
+	end_probes drops
 	sample_unload
 }
 
-end_drops() {
-	[ -d "$DROPS" ] || return 0
-	echo 0 >"$DROPS/events/drops/enable"
-	rmdir "$DROPS"
-	echo >"$PROBES"
-}
-
 rdma_objects_are_dropped_in_a_softirq() {
-	defer end_drops
+	defer end_probes drops
 	dropped_in_a_softirq id rdma_destroy_id
 	dropped_in_a_softirq listener rdma_destroy_id
 	dropped_in_a_softirq group ib_detach_mcast ib_destroy_qp_user rdma_destroy_id
@@ -121,7 +124,7 @@ rdma_objects_are_dropped_in_a_softirq() {
 }
 
 kernel_objects_are_dropped_in_a_softirq() {
-	defer end_drops
+	defer end_probes drops
 	dropped_in_a_softirq node cdev_del
 	dropped_in_a_softirq numbers unregister_chrdev_region
 	dropped_in_a_softirq class class_destroy
@@ -181,7 +184,7 @@ ends_with_its_devices() {
 none_is_freed_while_it_is_armed() {
 	local i round=2
 	mkdir "$ARMING"
-	defer end_arming
+	defer end_probes arming
 	{
 		echo "p:arming/created rxe_create_cq cq=\$arg1"
 		echo "p:arming/freed rxe_destroy_cq cq=\$arg1"
@@ -205,15 +208,6 @@ none_is_freed_while_it_is_armed() {
 	same "list of queues armed after they were freed" "" "$(armed_when_freed)"
 	[ "$(grep -c ' freed: ' "$ARMING/trace")" -ge 4 ] || fail "no queue was freed: $(tail -3 "$ARMING/trace")"
 	[ "$(grep -c ' given: ' "$ARMING/trace")" -ge 2 ] || fail "no queue was returned to the pool: $(tail -3 "$ARMING/trace")"
-}
-
-ARMING=/sys/kernel/tracing/instances/arming
-PROBES=/sys/kernel/tracing/kprobe_events
-
-end_arming() {
-	echo 0 >"$ARMING/events/arming/enable"
-	rmdir "$ARMING"
-	echo >"$PROBES"
 }
 
 # Print the queues that were armed while freed. A new queue may reuse the address of a freed one.

@@ -293,7 +293,7 @@ hardware_queues_that_cannot_be_added() {
 	run modprobe rrdma_test_no_hctx
 	defer rmmod rrdma_test_no_hctx
 	echo 2 >"$NVMET/subsystems/$NQN/attr_qid_max"
-	wait_until "$SOON" logs "Increasing nr_hw_queues to 2 fails, fallback to 1" || fail "the queue was added"
+	wait_for_log "$SOON" "Increasing nr_hw_queues to 2 fails, fallback to 1" || fail "the queue was added"
 	comes_back
 	same "hardware queues" 1 "$(hardware_queues)"
 	same queue_count 2 "$(ctrl_field "$CTRL" queue_count)"
